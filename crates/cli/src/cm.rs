@@ -11,7 +11,7 @@ use crate::programs_group::{Options, ProgramsGroup};
 use crate::remote::{self, ControllerArguments};
 use crate::terminal::escaped;
 use crate::units;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::value_parser;
 use controller::Controller;
 use messages::Messages;
@@ -23,14 +23,15 @@ use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Let an unmodified rdma_cm program send to a multicast group as to one peer.
 ///
 /// Answers RDMA connection management (REQ, REP, RTU, DREQ) at a group's Proxy Address. A client that connects there
 /// becomes the source of a group; its receivers are programs that listen, each of which sees a connection from the
-/// Proxy Address. Type RC, SEND, one connection, IPv6. It serves one client, and ends when that has disconnected. Exit
-/// code 1: the connection did not end well.
+/// Proxy Address. Type RC, SEND, one connection at a time, IPv6. It ends when its client has disconnected, or so many
+/// as --clients says. Exit code 1: a connection did not end well.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -52,9 +53,12 @@ pub(crate) struct Arguments {
     /// Octets that the client has in flight at most, for which nodes have buffers [default: 524288].
     #[arg(long, value_name = "OCTETS", value_parser = value_parser!(u32).range(1..))]
     window_octets: Option<u32>,
-    /// Wait so long for the client.
-    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = endpoint::parse_time)]
-    wait: Duration,
+    /// Serve so many clients, one after the other; 0: any number, until it is interrupted.
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    clients: u32,
+    /// Wait so long for each client [default: 600s, or without end with --clients 0].
+    #[arg(long, value_name = "TIME", value_parser = endpoint::parse_time)]
+    wait: Option<Duration>,
     /// Print JSON: a line when the client may connect, one with the group, one when it is connected, and one with the
     /// result.
     #[arg(long)]
@@ -70,8 +74,14 @@ Examples:
   srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers [2001:db8:bb::1]:7472 --json
       One receiver, which listens at another port.
 
+  srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers 2001:db8:bb::1,2001:db8:bb::2 --clients 0
+      A service: the receivers' programs listen again after each client.
+
   ip -6 address add 2001:db8:cc::1/128 dev lo
       Makes the Proxy Address one of this host. Nodes have its address as cm_host, and a route for the Proxy Address.";
+
+/// Time to wait for a client.
+const WAIT: Duration = Duration::from_secs(600);
 
 /// The line when the client may connect, for `--json`.
 #[derive(Serialize)]
@@ -102,28 +112,59 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn answer(arguments: &Arguments) -> Result<ExitCode> {
-    let exchange = exchange(arguments, &mut endpoint::chance("cm"))?;
+    let mut chance = endpoint::chance("cm");
+    let first = exchange(arguments, &mut chance)?;
     let is_interrupted = remote::interruption()?;
     let client = arguments.controller.client()?;
     // A wrong token shows before a client is kept waiting.
     client.groups(None, None, Some(1))?;
     let messages = Messages::at(arguments.proxy)?;
-    let Arguments { proxy, port, .. } = *arguments;
-    if arguments.json {
-        print_line(&serde_json::to_string(&Answering { answering: proxy, port })?)?;
-    } else {
-        print_line(&format!("answering at {proxy}, port {port}"))?;
-    }
-    let options = Options {
-        name: arguments.name.clone(),
-        proxy: Some(proxy),
-        window_octets: arguments.window_octets,
-        says_json: arguments.json,
+    let controller = || -> Result<Controller> {
+        let options = Options {
+            name: arguments.name.clone(),
+            proxy: Some(arguments.proxy),
+            window_octets: arguments.window_octets,
+            says_json: arguments.json,
+        };
+        Ok(Controller::start(ProgramsGroup::new(client.clone(), options, arguments.servers.len()))?)
     };
-    let controller = Controller::start(ProgramsGroup::new(client, options, arguments.servers.len()))?;
-    let mut service = Service::new(exchange, messages, controller, arguments.json);
-    let result = service.run(arguments.wait, &is_interrupted);
-    finish(arguments, result, service.into_refused())
+    let mut service = Service::new(first, messages, controller()?, arguments.json);
+    let any_number = arguments.clients == 0;
+    let wait = arguments.wait.unwrap_or(if any_number { Duration::MAX } else { WAIT });
+    let (mut number, mut has_failed) = (1, false);
+    loop {
+        print_answering(arguments)?;
+        let result = match service.run(wait, &is_interrupted) {
+            Ok(Some(served)) => Ok(served),
+            Ok(None) if any_number => break,
+            Ok(None) => Err(anyhow!("interrupted")),
+            Err(error) => Err(error),
+        };
+        let is_last = number == arguments.clients || is_interrupted.load(Ordering::Relaxed) || service.has_no_client();
+        match finish(arguments, result, service.take_refused()) {
+            Ok(is_well) => has_failed |= !is_well,
+            Err(error) if is_last => return Err(error),
+            Err(error) => {
+                eprintln!("srdma: {}", escaped(&format!("{error:#}")));
+                has_failed = true;
+            }
+        }
+        if is_last {
+            break;
+        }
+        number += 1;
+        service.succeed(exchange(arguments, &mut chance)?, controller()?);
+    }
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print_answering(arguments: &Arguments) -> Result<()> {
+    let Arguments { proxy, port, .. } = *arguments;
+    print_line(&if arguments.json {
+        serde_json::to_string(&Answering { answering: proxy, port })?
+    } else {
+        format!("answering at {proxy}, port {port}")
+    })
 }
 
 /// The exchange, with numbers that no other has.
@@ -150,7 +191,8 @@ fn exchange(arguments: &Arguments, chance: &mut Stream) -> Result<Exchange> {
     Exchange::new(terms, &servers).context("--servers: each needs an address of its own")
 }
 
-fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<String, u64>) -> Result<ExitCode> {
+/// Prints a result; gives whether it is a good one.
+fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<String, u64>) -> Result<bool> {
     let receivers = arguments.servers.len();
     let (served, error) = match result {
         Ok(served) => (Some(served), None),
@@ -179,9 +221,9 @@ fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<Strin
             eprintln!("srdma: {} refused: {reason}", units::count(*count, "message"));
         }
     }
-    let Some(error) = error else { return Ok(ExitCode::SUCCESS) };
+    let Some(error) = error else { return Ok(true) };
     eprintln!("srdma: {}", escaped(&error));
-    Ok(ExitCode::FAILURE)
+    Ok(false)
 }
 
 /// Parses `2001:db8::1` or `[2001:db8::1]:7471`.

@@ -7,7 +7,7 @@ use crate::programs_group;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use srdma_api::SourceTransport;
-use srdma_cm::{Action, DatagramError, End, Exchange, Group, Party, Receiver, Source};
+use srdma_cm::{Action, DatagramError, End, Exchange, Exchanges, Group, Party, Receiver, Source};
 use srdma_group::PsnOffset;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
@@ -34,12 +34,22 @@ struct Connected {
     connected: Ipv6Addr,
 }
 
+/// Serves clients, one after the other.
 pub(super) struct Service {
-    exchange: Exchange,
+    exchanges: Exchanges,
     messages: Messages,
-    controller: Controller,
     says_json: bool,
     begin: Clock,
+    /// Of the present exchange.
+    state: State,
+    refused: BTreeMap<String, u64>,
+}
+
+/// The state of an exchange.
+struct State {
+    controller: Controller,
+    /// The service waits for its client since then.
+    since: Clock,
     client: Option<Ipv6Addr>,
     servers: Vec<Ipv6Addr>,
     connected: Option<Clock>,
@@ -48,107 +58,134 @@ pub(super) struct Service {
     ended: Option<Clock>,
     /// Why there is no group.
     failure: Option<anyhow::Error>,
-    refused: BTreeMap<String, u64>,
 }
 
-impl Service {
-    pub(super) fn new(exchange: Exchange, messages: Messages, controller: Controller, says_json: bool) -> Self {
-        Service {
-            servers: exchange.servers().collect(),
-            exchange,
-            messages,
+impl State {
+    fn new(exchange: &Exchange, controller: Controller) -> Self {
+        State {
             controller,
-            says_json,
-            begin: Clock::now(),
+            since: Clock::now(),
+            servers: exchange.servers().collect(),
             client: None,
             connected: None,
             end: None,
             ended: None,
             failure: None,
+        }
+    }
+}
+
+impl Service {
+    pub(super) fn new(exchange: Exchange, messages: Messages, controller: Controller, says_json: bool) -> Self {
+        Service {
+            state: State::new(&exchange, controller),
+            exchanges: Exchanges::new(exchange),
+            messages,
+            says_json,
+            begin: Clock::now(),
             refused: BTreeMap::new(),
         }
     }
 
-    /// Messages that were refused, by their reasons.
-    pub(super) fn into_refused(self) -> BTreeMap<String, u64> {
-        self.refused
+    /// The next client is served by this exchange.
+    pub(super) fn succeed(&mut self, exchange: Exchange, controller: Controller) {
+        self.state = State::new(&exchange, controller);
+        self.exchanges.succeed(exchange);
+    }
+
+    /// No client has connected.
+    pub(super) fn has_no_client(&self) -> bool {
+        !self.exchanges.current().has_begun()
+    }
+
+    /// Messages that were refused since the last call, by their reasons.
+    pub(super) fn take_refused(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.refused)
     }
 
     fn now(&self) -> Instant {
         Instant::ZERO + self.begin.elapsed()
     }
 
-    /// Answers until a client has been served, or the time to wait for one is over.
-    pub(super) fn run(&mut self, wait: Duration, is_interrupted: &AtomicBool) -> Result<Served> {
+    /// Answers until a client has been served, or the time to wait for one is over; `None`: it was interrupted before
+    /// one connected.
+    pub(super) fn run(&mut self, wait: Duration, is_interrupted: &AtomicBool) -> Result<Option<Served>> {
         let mut is_closing = false;
         loop {
+            let now = self.now();
+            let exchange = self.exchanges.current_mut();
             if is_interrupted.load(Ordering::Relaxed) && !std::mem::replace(&mut is_closing, true) {
-                self.exchange.close(self.now());
+                if !exchange.has_begun() {
+                    return Ok(None);
+                }
+                exchange.close(now);
             }
-            ensure!(self.exchange.has_begun() || self.begin.elapsed() < wait, "no client has connected");
-            while let Some(done) = self.controller.done() {
+            ensure!(exchange.has_begun() || self.state.since.elapsed() < wait, "no client has connected");
+            while let Some(done) = self.state.controller.done() {
                 match done {
-                    Done::Made(Ok(())) => self.exchange.group_ready(self.now()),
+                    Done::Made(Ok(())) => exchange.group_ready(now),
                     Done::Made(Err(error)) => {
-                        self.exchange.group_failed(self.now(), &format!("{error:#}"));
-                        self.failure = Some(error);
+                        exchange.group_failed(now, &format!("{error:#}"));
+                        self.state.failure = Some(error);
                     }
-                    Done::Closed(closed) => return self.result(closed),
+                    Done::Closed(closed) => return self.state.result(closed).map(Some),
                 }
             }
-            if self.ended.is_some_and(|ended| ended.elapsed() >= CLOSING) {
-                return self.result(Err(anyhow!("the group is not closed yet: look for it by srdma group list")));
+            if self.state.ended.is_some_and(|ended| ended.elapsed() >= CLOSING) {
+                let closed = Err(anyhow!("the group is not closed yet: look for it by srdma group list"));
+                return self.state.result(closed).map(Some);
             }
-            self.exchange.tick(self.now());
+            exchange.tick(now);
+            let until = exchange.next_deadline().since(now);
             self.act()?;
-            let until = self.exchange.next_deadline().since(self.now());
-            for (from, message) in self.messages.receive(until.min(LOOK_INTERVAL))? {
-                let reason = match message {
-                    Ok(mad) => self.exchange.receive(self.now(), from, &mad).err().map(|refusal| refusal.name()),
-                    Err(DatagramError::Mad(_)) => Some("mad"),
-                    Err(DatagramError::Icrc) => Some("icrc"),
-                    Err(DatagramError::Length(_)) => Some("length"),
-                    Err(DatagramError::NoMad(..)) => Some("no_mad"),
-                    Err(DatagramError::NoGeneralServices) => Some("no_general_services"),
-                };
-                if let Some(reason) = reason {
-                    *self.refused.entry(reason.to_owned()).or_default() += 1;
-                }
-            }
+            self.receive(until.min(LOOK_INTERVAL))?;
             self.act()?;
         }
     }
 
+    fn receive(&mut self, timeout: Duration) -> Result<()> {
+        for (from, message) in self.messages.receive(timeout)? {
+            let now = self.now();
+            let reason = match message {
+                Ok(mad) => self.exchanges.receive(now, from, &mad).err().map(|refusal| refusal.name()),
+                Err(DatagramError::Mad(_)) => Some("mad"),
+                Err(DatagramError::Icrc) => Some("icrc"),
+                Err(DatagramError::Length(_)) => Some("length"),
+                Err(DatagramError::NoMad(..)) => Some("no_mad"),
+                Err(DatagramError::NoGeneralServices) => Some("no_general_services"),
+            };
+            if let Some(reason) = reason {
+                *self.refused.entry(reason.to_owned()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn act(&mut self) -> Result<()> {
-        while let Some(action) = self.exchange.next_action() {
+        while let Some(action) = self.exchanges.next_action() {
             match action {
                 Action::Send(to, mad) => self.messages.send(to, &mad),
-                Action::MakeGroup(group) => {
-                    self.client = Some(group.source.address);
-                    self.make(&group);
-                }
+                Action::MakeGroup(group) => self.state.make(&group),
                 Action::Connected => {
-                    self.connected = Some(Clock::now());
-                    let connected = self.client.context("a client has connected")?;
+                    let connected = self.state.connects()?;
                     print_line(&if self.says_json {
                         serde_json::to_string(&Connected { connected })?
                     } else {
                         format!("{connected} is connected")
                     })?;
                 }
-                Action::Finish(end) => {
-                    self.controller.close(end == End::Disconnected);
-                    self.end = Some(end);
-                    self.ended = Some(Clock::now());
-                }
+                Action::Finish(end) => self.state.ends(end),
             }
         }
         Ok(())
     }
+}
 
-    fn make(&self, group: &Group) {
+impl State {
+    fn make(&mut self, group: &Group) {
         let Group { source, designated_qpn, initial_psn, receivers } = group;
         let Source { address, qpn, path_mtu, ack_timeout, retries } = *source;
+        self.client = Some(address);
         let source = programs_group::Source {
             address,
             qpn,
@@ -165,6 +202,18 @@ impl Service {
             psn_offset: PsnOffset::between(*initial_psn, receiver.expected_psn),
         };
         self.controller.make(source, receivers.iter().map(receiver).collect());
+    }
+
+    /// The client is connected; gives its address.
+    fn connects(&mut self) -> Result<Ipv6Addr> {
+        self.connected = Some(Clock::now());
+        self.client.context("a client has connected")
+    }
+
+    fn ends(&mut self, end: End) {
+        self.controller.close(end == End::Disconnected);
+        self.end = Some(end);
+        self.ended = Some(Clock::now());
     }
 
     fn result(&mut self, closed: Result<()>) -> Result<Served> {

@@ -2,6 +2,8 @@
 //! listen, each in a guest with the soft-RoCE of an unmodified Linux kernel.
 
 use crate::own_lab::{ControllerAccess, JsonLines, Lab};
+use serde_json::Value;
+use std::io::BufRead;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -52,13 +54,9 @@ impl Site {
     /// Starts programs that listen, and waits until they do.
     fn listen(&self, receivers: &[(&str, &str)]) {
         for (host, _) in receivers {
-            self.lab.guest_shell(
-                host,
-                &format!(
-                    "rm -f /tmp/got /tmp/server; \
-                     (rdma_cm listen 7471 /tmp/got; echo status $?) >/tmp/server 2>&1 </dev/null &"
-                ),
-            );
+            let line = "rm -f /tmp/got /tmp/server; \
+                        (rdma_cm listen 7471 /tmp/got; echo status $?) >/tmp/server 2>&1 </dev/null &";
+            self.lab.guest_shell(host, line);
         }
         for (host, _) in receivers {
             self.lab.guest_shell(host, "until grep -q listening /tmp/server; do usleep 50000; done");
@@ -79,14 +77,28 @@ impl Site {
         }
     }
 
-    /// Starts `srdma cm` at C.
-    fn service(&self, receivers: &[(&str, &str)]) -> JsonLines {
-        let servers: Vec<&str> = receivers.iter().map(|(_, address)| *address).collect();
+    /// Starts `srdma cm` at C for so many clients.
+    fn service(&self, clients: u32) -> JsonLines {
+        let servers = RECEIVERS.map(|(_, address)| address).join(",");
         let namespace = self.lab.existing("C");
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
-        command.args(["cm", "--proxy", PROXY, "--port", "7471", "--servers", &servers.join(","), "--json"]);
+        command.args(["cm", "--proxy", PROXY, "--port", "7471", "--servers", &servers, "--json"]);
+        command.args(["--clients", &clients.to_string()]);
         JsonLines::start(command, "answering")
+    }
+}
+
+/// The lines that end with this key first.
+fn until(service: &mut JsonLines, key: &str) -> Vec<Value> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        service.lines.read_line(&mut line).expect("text");
+        lines.push(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")));
+        if line.starts_with(&format!("{{\"{key}\":")) {
+            return lines;
+        }
     }
 }
 
@@ -109,9 +121,9 @@ fn messages(path: &Path) -> Vec<String> {
     String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
 }
 
-/// D250, D251, D253: a program that connects to the Proxy Address and sends reaches five programs that listen, twice: the
-/// second connection of the same hosts has other numbers. None of them knows of groups, and each receiver expects a PSN
-/// that its librdmacm has drawn (D270).
+/// D250, D251, D253: programs that connect to the Proxy Address and send reach five programs that listen, one after the
+/// other by one service: the second connection of the same hosts has other numbers (D271). None of them knows of groups,
+/// and each receiver expects a PSN that its librdmacm has drawn (D270).
 #[test]
 #[ignore = "needs root"]
 fn programs_of_librdmacm_are_a_group() {
@@ -119,30 +131,29 @@ fn programs_of_librdmacm_are_a_group() {
     let line = format!("head -c {OCTETS} /dev/urandom >/tmp/file; sha256sum /tmp/file");
     let digest = site.lab.guest_shell("S1", &line).split_whitespace().next().expect("a digest").to_owned();
     let capturing = site.lab.starts_capture();
-    transfer(&site, &RECEIVERS, &digest);
-    transfer(&site, &RECEIVERS, &digest);
-    refused(&site);
+    let mut service = site.service(3);
+    transfer(&site, &mut service, &digest);
+    transfer(&site, &mut service, &digest);
+    refused(&site, service);
     capturing.ends();
     exchange_on_the_wire(&site);
 }
 
 /// The client connects, sends a file and disconnects; every receiver has it.
-fn transfer(site: &Site, receivers: &[(&str, &str)], digest: &str) {
+fn transfer(site: &Site, service: &mut JsonLines, digest: &str) {
     let sent = site.lab.rxe_packets("S1", "sent_pkts");
-    site.listen(receivers);
-    let service = site.service(receivers);
+    site.listen(&RECEIVERS);
     let output = site.lab.guest_shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
     // What all programs answered comes to the client.
     assert!(output.contains("RDMA_CM_EVENT_ESTABLISHED 0 [ready]"), "{output}");
     assert!(output.contains(&format!("sent {OCTETS} octets")), "{output}");
-    let (code, lines, errors) = service.ends();
-    assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
-    let [begun, connected, result] = &lines[..] else { panic!("{lines:?}") };
-    let count = receivers.len();
+    let lines = until(service, "answering");
+    let [begun, connected, result, _] = &lines[..] else { panic!("{lines:?}") };
+    let count = RECEIVERS.len();
     assert_eq!((&begun["receivers"], &begun["path_mtu"]), (&count.into(), &PATH_MTU.into()), "{begun}");
     assert_eq!((&connected["connected"], &result["receivers"]), (&CLIENT.into(), &count.into()));
     assert_eq!((&result["client"], &result["refused"]), (&CLIENT.into(), &serde_json::json!({})));
-    for (host, _) in receivers {
+    for (host, _) in &RECEIVERS {
         let text = site.ended(host);
         assert!(text.contains("RDMA_CM_EVENT_CONNECT_REQUEST 0 [file]"), "{host}: {text}");
         assert!(text.contains(&format!("received {OCTETS} octets")) && text.contains("status 0"), "{host}: {text}");
@@ -156,14 +167,14 @@ fn transfer(site: &Site, receivers: &[(&str, &str)], digest: &str) {
 }
 
 /// A port at which nothing listens, at one receiver of five, is told to the client; and all end.
-fn refused(site: &Site) {
+fn refused(site: &Site, service: JsonLines) {
     site.listen(&RECEIVERS[..4]);
-    let service = site.service(&RECEIVERS);
     let (is_well, output) = site.try_shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
     assert!(!is_well && output.contains("RDMA_CM_EVENT_REJECTED 28 [2001:db8:bb::5: no program listens"), "{output}");
     let (code, lines, errors) = service.ends();
-    assert_eq!(code, Some(1), "{lines:?}");
-    assert!(errors.contains("server 2001:db8:bb::5 has rejected the connection: no program listens"), "{errors}");
+    assert_eq!((code, lines.len()), (Some(1), 1), "{lines:?}");
+    let expected = "server 2001:db8:bb::5 has rejected the connection: no program listens";
+    assert!(errors.contains(expected) && lines[0]["error"].as_str().is_some_and(|error| error.contains(expected)));
     for (host, _) in &RECEIVERS[..4] {
         assert!(site.ended(host).contains("status"), "{host}");
     }

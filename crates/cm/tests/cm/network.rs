@@ -35,6 +35,8 @@ pub(crate) struct Network {
     addresses: Vec<Ipv6Addr>,
     pub(crate) end: Option<End>,
     pub(crate) ends: u32,
+    /// Messages that came to the exchange.
+    pub(crate) came: Vec<(Ipv6Addr, Mad)>,
     pub(crate) groups: u32,
     /// The last that was made.
     pub(crate) group: Option<Group>,
@@ -61,6 +63,7 @@ impl Network {
             addresses,
             end: None,
             ends: 0,
+            came: Vec::new(),
             groups: 0,
             group: None,
             connected: 0,
@@ -149,7 +152,10 @@ impl Network {
             let (_, event) = self.events.pop_first().expect("there is one");
             match event {
                 // A message that had no effect is a message that came again.
-                Event::ToExchange(from, mad) => drop(self.exchange.receive(self.now(), from, &mad)),
+                Event::ToExchange(from, mad) => {
+                    let _ = self.exchange.receive(self.now(), from, &mad);
+                    self.came.push((from, mad));
+                }
                 Event::ToPeer(peer, mad) => {
                     let answer = self.peers[peer].receive(self.now_ns, &mad.message);
                     self.peer_sends(peer, answer);

@@ -1,8 +1,8 @@
 //! Exchanges over networks with faults, and with parties that end, from seeds.
 
 use super::network::{Faults, Network};
-use super::peers::{CLIENT, PROXY, TERMS};
-use srdma_cm::{End, Party, ip};
+use super::peers::{CLIENT, PROXY, TERMS, qpn, reply, request, servers};
+use srdma_cm::{Action, End, Exchange, Exchanges, Mad, Message, Party, Request, ServerAddress, Terms, ip};
 use srdma_testkit::seeds;
 
 const QUIET: Faults = Faults { loss: 0, repetition: 0, delay_ns: 0 };
@@ -182,4 +182,54 @@ fn what_the_client_is_told() {
         let asked = network.peers[1].asked.as_ref().expect("a request");
         assert_eq!((asked.responder_resources, asked.initiator_depth), (0, 0));
     }
+}
+
+/// D271: what comes again of an exchange that is over begins nothing, and disturbs no other; the next client is served.
+#[test]
+fn one_client_after_the_other() {
+    let mut network = Network::new(1, 3, QUIET);
+    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+    let message = network.peers[0].disconnect(network.now_ns);
+    network.peer_sends(0, message);
+    network.settle();
+    let (now, came) = (network.now(), network.came);
+    assert!(came.iter().any(|(from, _)| *from == CLIENT) && came.len() > 8, "{} messages", came.len());
+
+    let terms = Terms { client_id: TERMS.client_id + 1, ca_guid: 7, ..TERMS };
+    let of_next = servers(3).into_iter().map(|server| ServerAddress { id: server.id + 0x100, ..server });
+    let mut exchanges = Exchanges::new(network.exchange);
+    exchanges.succeed(Exchange::new(terms, &of_next.collect::<Vec<_>>()).expect("servers"));
+    let again = |exchanges: &mut Exchanges| {
+        for (from, mad) in &came {
+            let _ = exchanges.receive(now, *from, mad);
+            while let Some(action) = exchanges.next_action() {
+                assert!(matches!(action, Action::Send(..)), "{action:?}");
+            }
+        }
+    };
+    again(&mut exchanges);
+    assert!(!exchanges.current().has_begun(), "a request that comes again begins nothing");
+
+    let next = Request { local_id: 8, local_qpn: qpn(0x78), ..request() };
+    let mad = Mad { transaction_id: 5, message: Message::Request(Box::new(next)) };
+    assert_eq!(exchanges.receive(now, CLIENT, &mad), Ok(()));
+    let asked = std::iter::from_fn(|| exchanges.next_action());
+    let asked: Vec<Mad> =
+        asked.filter_map(|action| if let Action::Send(_, mad) = action { Some(*mad) } else { None }).collect();
+    // A receipt, and three requests; another client is refused meanwhile.
+    assert_eq!(asked.len(), 4);
+    again(&mut exchanges);
+    for mad in &asked {
+        let Message::Request(request) = &mad.message else { continue };
+        let reply = reply(request, 0x5000, 0x300);
+        let mad = Mad { transaction_id: mad.transaction_id, message: Message::Reply(reply) };
+        assert_eq!(exchanges.receive(now, request.remote_gid, &mad), Ok(()));
+    }
+    let made = std::iter::from_fn(|| exchanges.next_action()).find_map(|action| match action {
+        Action::MakeGroup(group) => Some(group),
+        _ => None,
+    });
+    let made = made.expect("a group");
+    assert_eq!((made.source.qpn, made.receivers.len()), (qpn(0x78), 3));
+    again(&mut exchanges);
 }
