@@ -167,7 +167,9 @@ impl GroupAnalysis {
 
     /// A captured copy of data from the node to a receiver.
     pub(super) fn see_copy(&mut self, now: Instant, receiver: Ipv6Addr, psn: Psn) {
-        self.with_branch(receiver, |branch| branch.see_copy(now, psn));
+        let receivers = &self.entry.receivers;
+        let offset = receivers.iter().find(|one| one.address == receiver).map(|one| one.psn_offset).unwrap_or_default();
+        self.with_branch(receiver, |branch| branch.see_copy(now, offset.of_group(psn)));
     }
 
     /// No event earlier than `now` will follow. `minimum`: the PSN that the node may confirm, `None` while a branch is

@@ -75,6 +75,14 @@ fn a_dead_receiver_blocks_the_group() {
     insta::assert_snapshot!("dead_receiver_at_the_root", bench.run(&[]));
 }
 
+/// D270: an explanation has the group's PSNs, also where a receiver has others.
+#[test]
+fn a_receiver_with_psns_of_its_own_is_explained_by_the_groups() {
+    let plans = [0, 0xFF_8000].map(|psn_offset| Plan { psn_offset, ..dead_receiver() });
+    let [of_group, own] = plans.map(|plan| Bench::of(plan, Of::N2, 0, as_it_is).run(&[]));
+    assert_eq!(of_group, own);
+}
+
 #[test]
 fn a_receiver_that_is_not_ready_blocks_the_group() {
     let plan = Plan { receives: [32, 5, 32, 32], until: Instant::from_ns(3_000_000), ..Plan::quiet() };

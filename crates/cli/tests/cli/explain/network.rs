@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) until: Instant,
     /// The group's T_hold at n2.
     pub(crate) t_hold: &'static str,
+    /// What the PSNs of R3's queue pair differ by from the group's.
+    pub(crate) psn_offset: u32,
 }
 
 impl Plan {
@@ -53,7 +55,14 @@ impl Plan {
             restart_n2_at: None,
             until: Instant::from_ns(100_000_000),
             t_hold: "20us",
+            psn_offset: 0,
         }
+    }
+
+    /// n2's configuration.
+    fn n2(&self) -> String {
+        let qpn = "qpn = 0x1003\n";
+        edge(2, &[1, 2, 3], self.t_hold).replace(qpn, &format!("{qpn}psn_offset = {}\n", self.psn_offset))
     }
 }
 
@@ -227,12 +236,12 @@ impl SimElement for Recorder {
     }
 }
 
-fn queue_pair(qpn: u32) -> QueuePairConfig {
+fn queue_pair(qpn: u32, psn_offset: u32) -> QueuePairConfig {
     let number = |qpn| Qpn::new(qpn).expect("24 bits");
     let habits = Habits { ack_request_interval: 4, max_outstanding_psns: 16, ..Habits::strict() };
     QueuePairConfig {
         sq_psn: Psn::new(FIRST_PSN),
-        rq_psn: Psn::new(FIRST_PSN),
+        rq_psn: Psn::new(FIRST_PSN + psn_offset),
         path_mtu: PathMtu::Octets1024,
         // 4.2 ms.
         ack_timeout: 10,
@@ -241,10 +250,10 @@ fn queue_pair(qpn: u32) -> QueuePairConfig {
     }
 }
 
-fn host(address: &str, mac: [u8; 2], gateway: [u8; 2], qpn: u32) -> Host {
+fn host(address: &str, mac: [u8; 2], gateway: [u8; 2], (qpn, psn_offset): (u32, u32)) -> Host {
     let [mac, gateway] = [mac, gateway].map(|[a, b]| MacAddress([2, 0, 0, 0, a, b]));
     let mut host = Host::new(&HostConfig { address: address.parse().expect("an address"), mac, gateway });
-    host.add_queue_pair(queue_pair(qpn)).expect("a queue pair");
+    host.add_queue_pair(queue_pair(qpn, psn_offset)).expect("a queue pair");
     host
 }
 
@@ -256,7 +265,7 @@ fn run(plan: Plan) -> [Captures; 2] {
     let size = data.len() as u64;
     let mut network: Network<Recorder> = Network::new(1, 1 << 12);
     let (n1, n1_names) = Recorder::node("n1", N1, &plan.passes);
-    let n2_text = edge(2, &[1, 2, 3], plan.t_hold);
+    let n2_text = plan.n2();
     let (mut n2, n2_names) = Recorder::node("n2", &n2_text, &plan.passes);
     n2.successor = plan.restart_n2_at.map(|at| {
         let text = n2_text.replacen("[[port]]", "restarted = true\n[[port]]", 1);
@@ -265,7 +274,7 @@ fn run(plan: Plan) -> [Captures; 2] {
     let (n3, _) = Recorder::node("n3", &edge(3, &[4], plan.t_hold), &plan.passes);
     let [n1, n2, n3] = [n1, n2, n3].map(|recorder| network.add(recorder));
 
-    let mut source = host("2001:db8:aa::1", [0xaa, 1], [1, 1], 0x100);
+    let mut source = host("2001:db8:aa::1", [0xaa, 1], [1, 1], (0x100, 0));
     let region = source.add_region(Replica::of_source(Arc::clone(&data)), 0, 0);
     let qpn = Qpn::new(0x100).expect("24 bits");
     source.add_send_stream(SendStream::new(qpn, region, size, MESSAGE_OCTETS, MessageOperation::Send));
@@ -278,7 +287,8 @@ fn run(plan: Plan) -> [Captures; 2] {
     for ((edge, receiver, port), receives) in receivers.into_iter().zip(plan.receives) {
         let number = if edge == n2 { 2 } else { 3 };
         let (address, qpn) = (format!("2001:db8:bb::{receiver}"), 0x1000 + u32::from(receiver));
-        let mut host = host(&address, [0xbb, receiver], [number, port], qpn);
+        let mut host =
+            host(&address, [0xbb, receiver], [number, port], (qpn, if receiver == 3 { plan.psn_offset } else { 0 }));
         let region = host.add_region(Replica::empty(Arc::clone(&data)), 0, receiver);
         let wanted = size.min(receives as u64 * u64::from(MESSAGE_OCTETS));
         if wanted > 0 {
@@ -332,11 +342,11 @@ impl Bench {
 
     /// Runs a plan and writes what the ports of a node have seen, from a time on, as `edit` leaves it.
     pub(crate) fn of(plan: Plan, of: Of, from_ns: u64, edit: impl Fn(&str, u64, &mut Vec<u8>) -> bool) -> Self {
-        let t_hold = plan.t_hold;
+        let n2_text = plan.n2();
         let [n1, n2] = run(plan);
         let (text, captures) = match of {
             Of::N1 => (N1.to_owned(), n1),
-            Of::N2 => (edge(2, &[1, 2, 3], t_hold), n2),
+            Of::N2 => (n2_text, n2),
         };
         let mut bench = Bench::with(&text);
         for (port, packets) in captures {
