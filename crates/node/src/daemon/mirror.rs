@@ -246,7 +246,8 @@ impl Mirror {
 
     /// Port on whose link an address is, by the longest prefix.
     fn on_link(&self, layer: &Entries, address: Ipv6Addr) -> Option<PortId> {
-        let covering = |len: &u8| Prefix::new(address, *len);
+        let is_ipv4 = address.to_ipv4_mapped().is_some();
+        let covering = |len: &u8| Prefix::new(address, *len).filter(|prefix| prefix.is_ipv4() == is_ipv4);
         let mut prefixes = self.index.lengths(&self.fixed).filter_map(|len| covering(&len));
         let longest = prefixes.find(|prefix| {
             let key = (TableId(0), *prefix);
