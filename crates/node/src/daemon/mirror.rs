@@ -13,6 +13,7 @@
 //! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
 //!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
 //! * A port without carrier has no routes and no neighbours.
+//! * All of this holds for IPv4 as well, whose addresses are IPv4-mapped ones (D262).
 
 mod fixed;
 mod index;

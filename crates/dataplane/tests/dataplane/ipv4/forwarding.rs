@@ -1,6 +1,7 @@
 //! Plain forwarding, and what a node without IPv4 routes does.
 
 use super::*;
+use crate::allocation::allocations;
 use crate::common::{ipv6, port_mac};
 use srdma_frame::Frame;
 use std::collections::BTreeSet;
@@ -140,6 +141,31 @@ fn flows_take_equal_paths() {
     assert_eq!(seen, BTreeSet::from([1, 2]));
     let of_fragments: BTreeSet<u16> = (1..64).map(|at| bench.send(0, &flow(at * 7, at))[0].0).collect();
     assert_eq!(of_fragments.len(), 1, "a fragment's data are no ports");
+}
+
+/// No packet needs memory of its own: forwarded, in and out of tunnels, in fragments, or answered by an error.
+#[test]
+fn ipv4_allocates_nothing() {
+    let captured = captured();
+    let mut bench = with_sids(node_with(|config| config.ports[1].link_mtu = 1280));
+    route(&mut bench, "10.2.0.0/16", via(1));
+    route(&mut bench, "10.3.0.0/16", segments(&[VIA, FAR_SID], EncapsMode::Reduced));
+    let to = |destination, octets: usize| packet("10.1.0.2", destination, 17, &vec![0; octets]);
+    let cases = [
+        captured[PACKET].clone(),
+        captured[DATAGRAM].clone(),
+        to("10.3.0.1", 100),
+        changed(&to("10.3.0.1", 2000), &[(6, 0)]),
+        to("10.3.0.1", 2000),
+        to("10.9.0.1", 100),
+        to_sid(&captured[TUNNELLED[1]], END_DT4),
+        to_sid(&captured[TUNNELLED[0]], END_DX4),
+    ];
+    for case in cases {
+        // Errors are limited; something else is sent.
+        let packets = [(0, case.clone()), (0, captured[PACKET].clone())];
+        assert_eq!(allocations(&mut bench, &packets), 0, "{case:02x?}");
+    }
 }
 
 /// A frame to another station, to all and to a group (RFC 1812 section 5.3.4).

@@ -196,7 +196,8 @@ fn keys_and_types() {
         file,
         "behavior = 'End.Replicate'",
         "behavior = 'End.B6'",
-        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.DX6`, `End.DX2`, \
+        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.DX6`, `End.DT4`, \
+         `End.DT46`, `End.DX4`, `End.DX2`, \
          `End.B6.Encaps`, `End.B6.Encaps.Red`, `End.Replicate`, `End.MT`, `END.C`, `END.E`",
     );
     refused(file, "[node]", "[node", "1: unclosed table, expected `]`");
