@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes scapy_01 to 07, scapy_10, scapy_11 and neg_icrc_mutations of testdata/golden, or checks that they are there.
+"""Writes scapy_01 to 07, scapy_10 to 12 and neg_icrc_mutations of testdata/golden, or checks that they are there.
 
     tools/golden/captures.py --check          compare with testdata/golden, frame by frame
     tools/golden/captures.py --out DIRECTORY  write them
@@ -20,7 +20,7 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.contrib.roce import AETH, BTH
-from scapy.layers.inet import UDP
+from scapy.layers.inet import ICMP, IP, UDP, IPOption_RR, IPOption_Security, fragment
 from scapy.layers.inet6 import (
     HBHOptUnknown,
     IPv6,
@@ -53,7 +53,8 @@ HMAC_KEY_ID, HMAC_KEY = 42, b"secret-key-for-tests-0123456789ab"
 
 
 def ethernet(packet):
-    return bytes(Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02", type=0x86DD)) + bytes(packet)
+    ethertype = 0x0800 if packet[0] >> 4 == 4 else 0x86DD
+    return bytes(Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02", type=ethertype)) + bytes(packet)
 
 
 def octets(address):
@@ -248,6 +249,66 @@ def vlans():
     return [bytes(frame) for frame in received + sent + [packet(64), packet(63)]]
 
 
+def ipv4():
+    """IPv4 over SRv6 between two nodes, whose SIDs are of End.DT4, End.DX4 and End.DT46; every outer flow label is 0.
+    By number: 1 a packet of a host, 2 as it is forwarded; 3 to 5 in the headers of H.Encaps.Red with one segment, of
+    H.Encaps with one and of H.Encaps.Red with two; 6 and 7 in tunnels, marked CE, without an SRH and with one; 8 as it
+    leaves them; 9 and 10 to 12 errors of the node about packet 1: time exceeded, fragmentation needed for MTUs of 1280
+    octets without a tunnel and with one, network and host unreachable; then a datagram with options that may be
+    fragmented, and its fragments for an MTU of 1280 octets."""
+    host, far, node = "10.1.0.2", "10.2.0.2", "10.1.0.1"
+    headend, sid = "2001:db8:ffff::1", "2001:db8:2::d4"
+    # DSCP 26, ECT(0).
+    packet = lambda ttl, tos=0x6A: IP(src=host, dst=far, tos=tos, ttl=ttl, id=7, flags="DF") / UDP(
+        sport=50000, dport=9
+    ) / Raw(b"IPv4 over SRv6")
+    outer = lambda destination, next_header, tc=0x6A, hlim=64: IPv6(
+        src=headend, dst=destination, tc=tc, hlim=hlim, nh=next_header
+    )
+    srh = lambda left, *segments: IPv6ExtHdrSegmentRouting(
+        nh=4, len=2 * len(segments), segleft=left, lastentry=len(segments) - 1, addresses=list(segments)
+    )
+    first = "2001:db8:9::e"
+    tunnelled = [
+        outer(sid, 4) / packet(63),
+        outer(sid, 43) / srh(0, sid) / packet(63),
+        outer(first, 43) / srh(1, sid) / packet(63),
+    ]
+    received = [outer(sid, 4, tc=0x6B) / packet(64), outer(sid, 43, tc=0x6B) / srh(0, sid, first) / packet(64)]
+
+    def error(message, about):
+        header = IP(src=node, dst=host, tos=0xC0, ttl=64, id=0)
+        return header / message / Raw(bytes(about)[: 576 - 28])
+
+    long = IP(src=host, dst=far, tos=0x6A, ttl=63, id=7, flags="DF") / UDP(sport=50000, dport=9) / Raw(bytes(1400))
+    errors = [
+        error(ICMP(type=11, code=0), packet(1)),
+        error(ICMP(type=3, code=4, nexthopmtu=1280), long),
+        error(ICMP(type=3, code=4, nexthopmtu=1280 - 40), long),
+        error(ICMP(type=3, code=0), packet(64)),
+        error(ICMP(type=3, code=1), packet(63)),
+    ]
+    options = [IPOption_Security(), IPOption_RR(pointer=4, routers=["0.0.0.0"])]
+    datagram = lambda ttl: IP(src=host, dst=far, tos=0x6A, ttl=ttl, id=8, options=options) / UDP(
+        sport=50000, dport=9
+    ) / Raw(bytes(octet % 251 for octet in range(2500)))
+    # scapy copies all options; those without the Copied flag stand in the first fragment alone (RFC 791).
+    pieces = fragment(datagram(63), fragsize=1280 - len(datagram(63)) + 2508)
+    first_piece, later = pieces[0], []
+    data = bytes(datagram(63).payload)
+    shorter = IP(src=host, dst=far, tos=0x6A, ttl=63, id=8, options=options[:1])
+    room = (1280 - len(shorter)) // 8 * 8
+    at = len(first_piece.payload)
+    while at < len(data):
+        piece = data[at : at + room]
+        header = shorter.copy()
+        header.frag, header.flags, header.proto = at // 8, "MF" if at + len(piece) < len(data) else 0, 17
+        later.append(header / Raw(piece))
+        at += len(piece)
+    packets = [packet(64), packet(63)] + tunnelled + received + [packet(63, tos=0x6B)] + errors
+    return [bytes(packet) for packet in packets + [datagram(64), first_piece] + later]
+
+
 def mutations():
     """One bit of a packet changed, its ICRC not: the first five are in fields that the ICRC leaves out."""
     masked = [(7, 1), (1, 1), (3, 1), (46, 1), (52, 1)]
@@ -270,6 +331,7 @@ CAPTURES = {
     "scapy_07_usid.pcap": micro_sids,
     "scapy_10_vlan.pcap": vlans,
     "scapy_11_cnp_values.pcap": cnp_values,
+    "scapy_12_ipv4.pcap": ipv4,
     "neg_icrc_mutations.pcap": mutations,
 }
 

@@ -158,7 +158,7 @@ fn differences(expected: &[u8], got: &[u8]) -> Vec<Difference> {
     differences
 }
 
-/// Unsolicited frames of devices: Neighbor Discovery, multicast listeners, LLDP and the like.
+/// Unsolicited frames of devices: Neighbor Discovery, ARP, multicast listeners, LLDP and the like.
 fn is_housekeeping(frame: &[u8]) -> bool {
     match frame.get(12..14) {
         Some([0x86, 0xDD]) => {
@@ -172,10 +172,17 @@ fn is_housekeeping(frame: &[u8]) -> bool {
             let kind = frame.get(at).copied().unwrap_or_default();
             next_header == Some(crate::octets::ICMPV6) && matches!(kind, 130..=137 | 143)
         }
+        Some([0x08, 0x00]) => {
+            let destination = frame.get(IPV4_DESTINATION..IPV4_DESTINATION + 4);
+            destination.is_none_or(|destination| destination[0] >> 4 == 14 || destination == [0xFF; 4])
+        }
         Some([0x88, 0x08] | [0x81, 0x00]) => false,
         _ => true,
     }
 }
+
+/// Offset of the destination address of an IPv4 packet.
+const IPV4_DESTINATION: usize = super::expected::ETHERNET + 16;
 
 /// Without what Ethernet pads short frames with.
 fn trimmed(frame: &Frame) -> Frame {
@@ -184,6 +191,10 @@ fn trimmed(frame: &Frame) -> Frame {
     if frame.octets.len() > IPV6_END && frame.octets[12..14] == [0x86, 0xDD] {
         let payload_length = usize::from(u16::from_be_bytes([frame.octets[18], frame.octets[19]]));
         frame.octets.truncate(IPV6_END + payload_length);
+    }
+    if frame.octets.len() > IPV4_DESTINATION && frame.octets[12..14] == [0x08, 0x00] {
+        let total_length = usize::from(u16::from_be_bytes([frame.octets[16], frame.octets[17]]));
+        frame.octets.truncate(super::expected::ETHERNET + total_length);
     }
     frame
 }
@@ -230,6 +241,21 @@ mod tests {
             got: Some("64".to_owned()),
         };
         assert_eq!((port.as_str(), &differences[..]), (A, &[hop_limit][..]));
+    }
+
+    /// IGMP and what is broadcast are a device's own affair; padding is no part of a packet.
+    #[test]
+    fn ipv4_packets_are_compared() {
+        let frame = |ttl: u8, destination: [u8; 4], padding: usize| {
+            let header = [0x45, 0, 0, 20, 0, 0, 0, 0, ttl, 17, 0, 0, 10, 0, 0, 1];
+            Frame { port: A, octets: [&[2; 12][..], &[0x08, 0], &header, &destination, &vec![0; padding]].concat() }
+        };
+        let expected = Expected::exactly(A, frame(63, [10, 0, 0, 2], 0).octets);
+        let others = [frame(1, [224, 0, 0, 22], 4), frame(64, [255; 4], 300), frame(63, [10, 0, 0, 2], 26)];
+        assert_eq!(compare(std::slice::from_ref(&expected), &others), []);
+        let findings = compare(&[expected], &[frame(64, [10, 0, 0, 2], 0)]);
+        let [Finding::Differs { differences, .. }] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!((differences.len(), differences[0].field.as_str()), (1, "IPv4 Time to Live"));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 pub(crate) mod multicast;
 
 use srdma_testkit::checksums;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Next Header of a Routing header.
 pub(crate) const ROUTING: u8 = 43;
+/// Next Header of IPv4.
+pub(crate) const IPV4: u8 = 4;
 /// Next Header of IPv6.
 pub(crate) const IPV6: u8 = 41;
 /// Next Header of Ethernet (RFC 8986 section 10.1).
@@ -37,6 +39,33 @@ pub(crate) fn ipv6(source: Ipv6Addr, destination: Ipv6Addr, next_header: u8, pay
     packet.extend(source.octets());
     packet.extend(destination.octets());
     packet.extend(payload);
+    packet
+}
+
+/// An IPv4 packet (RFC 791 section 3.1) that must not be fragmented, with time to live 64.
+pub(crate) fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + payload.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    packet.extend(source.octets());
+    packet.extend(destination.octets());
+    packet.extend(payload);
+    sealed(packet)
+}
+
+/// Sets the Type of Service of an IPv4 packet.
+pub(crate) fn with_ipv4_tos(mut packet: Vec<u8>, tos: u8) -> Vec<u8> {
+    packet[1] = tos;
+    sealed(packet)
+}
+
+/// Makes the checksum of an IPv4 header without options right.
+fn sealed(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[10..12].fill(0);
+    let sum: u32 = packet[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    let checksum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet
 }
 

@@ -3,7 +3,7 @@
 use crate::Mac;
 use serde::{Deserialize, Serialize};
 use srdma_toml_error::{LineError, Problem};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Parameter of a profile, for the configuration of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,15 +32,19 @@ impl Port {
         Port { device_mac: Mac([2, 0, 0, 0, number, 1]), tester_mac: Mac([2, 0, 0, 0, number, 2]) }
     }
 
-    /// A frame of the tester around an IPv6 packet.
+    /// A frame of the tester around an IPv6 or IPv4 packet.
     pub(crate) fn to_device(self, packet: &[u8]) -> Vec<u8> {
-        [&self.device_mac.0[..], &self.tester_mac.0, &[0x86, 0xDD], packet].concat()
+        [&self.device_mac.0[..], &self.tester_mac.0, &ethertype(packet), packet].concat()
     }
 
-    /// A frame of the device around an IPv6 packet.
+    /// A frame of the device around an IPv6 or IPv4 packet.
     pub(crate) fn to_tester(self, packet: &[u8]) -> Vec<u8> {
-        [&self.tester_mac.0[..], &self.device_mac.0, &[0x86, 0xDD], packet].concat()
+        [&self.tester_mac.0[..], &self.device_mac.0, &ethertype(packet), packet].concat()
     }
+}
+
+fn ethertype(packet: &[u8]) -> [u8; 2] {
+    if packet.first().is_some_and(|first| first >> 4 == 4) { [0x08, 0x00] } else { [0x86, 0xDD] }
 }
 
 /// Notation of a value in a parameter file.
@@ -49,6 +53,12 @@ pub(crate) trait Written {
 }
 
 impl Written for Ipv6Addr {
+    fn written(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Written for Ipv4Addr {
     fn written(&self) -> String {
         format!("\"{self}\"")
     }

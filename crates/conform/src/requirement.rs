@@ -15,7 +15,8 @@ pub struct Requirement {
 const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
 
 /// Sections of RFCs that cases are about.
-const SECTIONS: [(&str, &str); 18] = [
+const SECTIONS: [(&str, &str); 22] = [
+    ("RFC 1812 5.2.2", "An IPv4 packet whose header is wrong is discarded."),
     ("RFC 6040 4.2", "Decapsulation: the ECN field of the packet follows from the inner and the outer one."),
     (
         "RFC 8200 3",
@@ -30,7 +31,10 @@ const SECTIONS: [(&str, &str); 18] = [
     ("RFC 8986 4.16.1", "PSP: the penultimate segment's node removes the SRH."),
     ("RFC 8986 4.2", "End.X: forwarded by the SID's adjacency, regardless of routes."),
     ("RFC 8986 4.4", "End.DX6: decapsulated, and forwarded by the SID's adjacency."),
+    ("RFC 8986 4.5", "End.DX4: decapsulated, and forwarded by the SID's adjacency."),
     ("RFC 8986 4.6", "End.DT6: decapsulated, and looked up in the SID's table."),
+    ("RFC 8986 4.7", "End.DT4: decapsulated, and looked up in the SID's table of IPv4."),
+    ("RFC 8986 4.8", "End.DT46: decapsulated, and looked up in the SID's table of the inner packet's version."),
     ("RFC 8986 5.1", "H.Encaps: a new outer header, with every segment in the SRH."),
     ("RFC 8986 4.9", "End.DX2: decapsulated, and the Ethernet frame sent by the SID's port."),
     ("RFC 8986 5.2", "H.Encaps.Red: a new outer header; the first segment in its destination address alone."),

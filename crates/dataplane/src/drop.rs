@@ -28,12 +28,16 @@ drop_reasons! {
     Truncated = "truncated",
     /// The destination MAC address is not the port's.
     NotForThisPort = "not_for_this_port",
-    /// The EtherType is not IPv6.
+    /// The EtherType is not IPv6, nor, at a node with IPv4 routes in its main table, IPv4.
     NotIpv6 = "not_ipv6",
     /// An 802.1Q tag of a VLAN that has no port, or a second tag.
     VlanTagged = "vlan_tagged",
     /// The IPv6 version is not 6.
     BadVersion = "bad_version",
+    /// An IPv4 header whose lengths or checksum are wrong (RFC 1812 section 5.2.2).
+    BadIpv4Header = "bad_ipv4_header",
+    /// To an IPv4 multicast group or to all of a link, which the node does not forward.
+    Ipv4Multicast = "ipv4_multicast",
     /// A multicast or unspecified address as source.
     BadSource = "bad_source",
     /// A link-local or loopback address in a packet to be forwarded (RFC 4291 sections 2.5.3 and 2.5.6).

@@ -4,6 +4,7 @@
 use crate::drop::DropReason;
 use crate::entropy;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::ipv4;
 use crate::security::HmacKey;
 use srdma_frame::{Frame, HEADROOM, Pool};
 use srdma_wire::ipv6::NextHeader;
@@ -237,6 +238,18 @@ impl InnerFields {
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let traffic_class = ipv6(head).ok()?.traffic_class();
         Some(InnerFields { traffic_class, flow: entropy::of_packet(head) })
+    }
+
+    /// Of the IPv4 packet with these headers.
+    #[cold]
+    pub(crate) fn of_ipv4(head: &[u8]) -> Option<Self> {
+        let traffic_class = ipv4::header(head, IPV6).ok()?.traffic_class();
+        Some(InnerFields { traffic_class, flow: entropy::of_ipv4_packet(head) })
+    }
+
+    /// The hash of the packet's flow.
+    pub(crate) fn flow(&self) -> u32 {
+        self.flow
     }
 
     /// The same with another flow label.

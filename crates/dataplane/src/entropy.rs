@@ -1,6 +1,7 @@
 //! The hash of a flow, for ECMP and for the outer flow label.
 
 use crate::headers::{AFTER_IPV6, IPV6};
+use crate::ipv4;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use std::net::Ipv6Addr;
 
@@ -23,6 +24,33 @@ pub(crate) fn of_packet(head: &[u8]) -> u32 {
         hash ^= u64::from(u32::from_be_bytes([transport[0], transport[1], transport[2], transport[3]])) << 32;
         if u16::from_be_bytes([transport[2], transport[3]]) == ROCEV2_PORT {
             hash ^= u64::from(u32::from_be_bytes([0, transport[13], transport[14], transport[15]]));
+        }
+    }
+    (mix(hash) >> 32) as u32
+}
+
+/// The same of an IPv4 packet: of its addresses and protocol, and, unless it is a fragment, of the ports of TCP and UDP
+/// and the queue pair of RoCEv2.
+#[cold]
+pub(crate) fn of_ipv4_packet(head: &[u8]) -> u32 {
+    let Ok(view) = ipv4::header(head, IPV6) else { return 0 };
+    let (source, destination) = view.addresses();
+    let addresses = u64::from(u32::from_be_bytes(source)) << 32 | u64::from(u32::from_be_bytes(destination));
+    let mut hash = mix(addresses).wrapping_add(view.protocol.into());
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    let is_whole = view.fragment_offset() == 0 && !view.more_fragments();
+    let transport = head.get(IPV6 + view.header_len()..).unwrap_or_default();
+    if is_whole
+        && matches!(view.protocol, TCP | UDP)
+        && let Some(ports) = transport.first_chunk::<4>()
+    {
+        hash ^= u64::from(u32::from_be_bytes(*ports)) << 32;
+        if view.protocol == UDP
+            && ports[2..] == ROCEV2_PORT.to_be_bytes()
+            && let Some(queue_pair) = transport.get(13..16)
+        {
+            hash ^= queue_pair.iter().fold(0, |number, octet| number << 8 | u64::from(*octet));
         }
     }
     (mix(hash) >> 32) as u32

@@ -173,7 +173,10 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 Some(FastPathEntry::EndX(flavors, self.hop(tables.adjacency(sid.adjacency?))?))
             }
             SidBehavior::EndDt6(table) => Some(FastPathEntry::EndDt6(table)),
-            SidBehavior::EndDx6 { .. }
+            SidBehavior::EndDt4(_)
+            | SidBehavior::EndDt46(_)
+            | SidBehavior::EndDx4 { .. }
+            | SidBehavior::EndDx6 { .. }
             | SidBehavior::EndDx2(_)
             | SidBehavior::EndB6Encaps { .. }
             | SidBehavior::EndC

@@ -57,6 +57,8 @@ pub enum PolicyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     Ipv6,
+    /// An IPv4 packet.
+    Ipv4,
     /// A whole frame.
     Ethernet,
 }
@@ -114,6 +116,7 @@ impl PreparedPolicy {
                 .map_err(|error| PolicyError::SegmentList { number, error })?;
             let headers = match form.payload {
                 Payload::Ipv6 => headers,
+                Payload::Ipv4 => headers.around(NextHeader::IPV4),
                 Payload::Ethernet => headers.around(NextHeader::ETHERNET),
             };
             Ok(PreparedList { headers, weight: list.weight, is_valid: true })

@@ -8,13 +8,25 @@ use srdma_wire::Prefix;
 /// The longest prefix of the destination address decides. Frames with one 802.1Q tag or none are inspected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// Destinations, no prefix twice.
+    /// Destinations, no prefix twice. Those of IPv4 are for IPv4 packets, of which only all or none are of interest.
     pub prefixes: Vec<(Prefix, Match)>,
     /// Priority flow control frames (IEEE 802.1Qbb).
     pub pfc: bool,
     /// Every frame, whatever the prefixes and its MAC addresses: the interface is promiscuous. For frames that are
     /// cross-connected, and for measurements.
     pub everything: bool,
+}
+
+impl Interest {
+    /// Destinations of IPv6 packets.
+    pub(crate) fn ipv6(&self) -> impl Iterator<Item = (Prefix, Match)> {
+        self.prefixes.iter().copied().filter(|(prefix, _)| !prefix.is_ipv4())
+    }
+
+    /// Destinations of IPv4 packets.
+    pub(crate) fn ipv4(&self) -> impl Iterator<Item = (Prefix, Match)> {
+        self.prefixes.iter().copied().filter(|(prefix, _)| prefix.is_ipv4())
+    }
 }
 
 /// UDP ports of BFD over a single hop and over several.

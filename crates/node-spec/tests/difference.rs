@@ -20,6 +20,7 @@ const PORTS: u16 = 3;
 const LOOPBACK: &str = "2001:db8:a::1";
 const END_MT: &str = "5f00:0:1:e000::";
 const OTHER_SID: &str = "5f00:0:2::";
+const END_DX4: &str = "5f00:0:d4::";
 /// An address that means nothing, or is a route, a SID or a Proxy Address.
 const MANIFOLD: &str = "2001:db8:ff::200";
 const PROXIES: [&str; 2] = ["2001:db8:ff::100", MANIFOLD];
@@ -150,6 +151,23 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
     }
     if bits.is() {
         entries.routes.insert((TableId(5), prefix("::", 0)), RouteAction::Via(vec![hop(2)]));
+    }
+    let ipv4_hop = |last: u8| NextHop { port: PortId(2), address: address(&format!("::ffff:192.0.2.{last}")) };
+    for (table, last) in [(0, 1), (5, 1), (5, 2)] {
+        let hop = ipv4_hop(last);
+        match bits.one_of(5) {
+            0 => drop(entries.neighbours.insert((hop.port, hop.address), mac(2, last))),
+            1 => {
+                let key = (TableId(table), prefix("::ffff:198.51.100.0", 120));
+                entries.routes.insert(key, RouteAction::Via(vec![hop]));
+            }
+            2 => drop(entries.routes.insert((TableId(table), prefix("::ffff:192.0.2.1", 128)), encaps(None))),
+            3 => {
+                let behavior = SidBehavior::EndDx4 { next_hop: hop, table: TableId(table) };
+                entries.sids.insert(prefix(END_DX4, 128), behavior);
+            }
+            _ => drop(entries.sids.insert(prefix(END_DX4, 128), SidBehavior::EndDt46(TableId(table)))),
+        }
     }
     match bits.one_of(4) {
         0 => {}

@@ -1,4 +1,5 @@
-//! Reference model of a node's IPv6 forwarding: longest prefix by linear search, then the RFCs' pseudocode line by line.
+//! Reference model of a node's forwarding: longest prefix by linear search, then the RFCs' pseudocode line by line. IPv4
+//! routes have IPv4-mapped addresses; errors about IPv4 packets are not part of it.
 
 use std::net::Ipv6Addr;
 
@@ -24,6 +25,12 @@ pub enum Action {
     EndX(Flavors, usize),
     /// End.DT6 on the table of this number.
     EndDt6(usize),
+    /// End.DT4 on the table of this number.
+    EndDt4(usize),
+    /// End.DT46 on the table of this number.
+    EndDt46(usize),
+    /// End.DX4 to the next hop of this number.
+    EndDx4(usize),
     /// End.DX6 to the next hop of this number.
     EndDx6(usize),
     /// End.DX2 to the port of this number, counted as next hops are.
@@ -87,6 +94,7 @@ pub fn forward(tables: &[Vec<Route>], packet: &[u8]) -> Outcome {
     let mut packet = packet.to_vec();
     match walk(tables, &mut packet) {
         Ok(next_hop) => Outcome::Sent(next_hop, packet),
+        Err(Refusal::Error(..)) if is_ipv4(&packet) => Outcome::Dropped,
         Err(Refusal::Error(kind, code, parameter)) => Outcome::Error(kind, code, parameter, packet),
         Err(Refusal::Silent) => Outcome::Dropped,
     }
@@ -100,10 +108,7 @@ fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
         let step = match &route.action {
             Action::Via(next_hop) => Next::Via(*next_hop),
             Action::Encaps(outer) => {
-                if decrement && packet[7] <= 1 {
-                    return Err(HOP_LIMIT);
-                }
-                packet[7] -= u8::from(decrement);
+                send(0, packet, decrement)?;
                 *packet = encapsulate(packet, outer);
                 table = 0;
                 Next::Forward
@@ -117,6 +122,21 @@ fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
             Action::EndDx2(port) => {
                 end_dx2(packet)?;
                 return Ok(*port);
+            }
+            Action::EndDt4(next_table) => {
+                table = *next_table;
+                end_dt4(packet)?
+            }
+            Action::EndDt46(next_table) => {
+                table = *next_table;
+                match taken_upper_layer(packet, 4) {
+                    Ok(_) => end_dt4(packet)?,
+                    Err(_) => end_dt6(packet)?,
+                }
+            }
+            Action::EndDx4(next_hop) => {
+                end_dt4(packet)?;
+                Next::InnerVia(*next_hop)
             }
             Action::EndDx6(next_hop) => {
                 end_dt6(packet)?;
@@ -152,7 +172,13 @@ enum Next {
 }
 
 fn send(next_hop: usize, packet: &mut [u8], decrement: bool) -> Result<usize, Refusal> {
-    if decrement {
+    if is_ipv4(packet) {
+        if decrement && packet[8] <= 1 {
+            return Err(Refusal::Silent);
+        }
+        packet[8] -= u8::from(decrement);
+        seal(packet);
+    } else if decrement {
         if packet[7] <= 1 {
             return Err(HOP_LIMIT);
         }
@@ -163,9 +189,15 @@ fn send(next_hop: usize, packet: &mut [u8], decrement: bool) -> Result<usize, Re
 
 fn longest<'t>(table: &'t [Route], packet: &[u8]) -> Option<&'t Route> {
     let bit = |octets: &[u8], index: usize| octets[index / 8] >> (7 - index % 8) & 1;
+    let destination = match is_ipv4(packet) {
+        true => [&[0; 10][..], &[0xFF; 2], &packet[16..20]].concat(),
+        false => packet[24..40].to_vec(),
+    };
     let holds = |route: &&Route| {
         let address = route.address.octets();
-        (0..usize::from(route.len)).all(|index| bit(&address, index) == bit(&packet[24..40], index))
+        let is_of_ipv4 = route.len >= 96 && route.address.to_ipv4_mapped().is_some();
+        let is_equal = (0..usize::from(route.len)).all(|index| bit(&address, index) == bit(&destination, index));
+        is_of_ipv4 == is_ipv4(packet) && is_equal
     };
     table.iter().filter(holds).max_by_key(|route| route.len)
 }
@@ -291,6 +323,48 @@ fn end_dt6(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
     decapsulate(packet, inner)
 }
 
+/// RFC 8986 section 4.7, with the checks of RFC 1812 sections 5.2.2 and 5.3.7.
+fn end_dt4(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
+    let inner = taken_upper_layer(packet, 4)?;
+    let header = packet.get(inner..inner + 20).ok_or(Refusal::Silent)?;
+    let (header_len, total) = (usize::from(header[0] & 0xF) * 4, usize::from(header[2]) << 8 | usize::from(header[3]));
+    let is_link = |address: &[u8]| address[0] == 127 || address[..2] == [169, 254];
+    let is_several = |address: &[u8]| address[0] >> 4 == 14 || address == [255; 4];
+    let is_refused = |address: &[u8]| address[0] == 0 || is_link(address) || is_several(address);
+    let is_right = header[0] >> 4 == 4
+        && header_len >= 20
+        && total >= header_len
+        && inner + total <= packet.len()
+        && words(&packet[inner..inner + header_len]) == 0xFFFF;
+    if !is_right || is_refused(&header[12..16]) || is_refused(&header[16..20]) {
+        return Err(Refusal::Silent);
+    }
+    let outer_ecn = packet[1] >> 4 & 3;
+    packet.truncate(inner + total);
+    packet.drain(..inner);
+    packet[1] = packet[1] & 0xFC | merged(outer_ecn, packet[1] & 3)?;
+    seal(packet);
+    Ok(Next::Inner)
+}
+
+fn is_ipv4(packet: &[u8]) -> bool {
+    packet[0] >> 4 == 4
+}
+
+/// The sum of words (RFC 1071).
+fn words(octets: &[u8]) -> u32 {
+    let sum: u32 = octets.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    (sum & 0xFFFF) + (sum >> 16)
+}
+
+/// Makes the checksum of an IPv4 header right.
+fn seal(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let checksum = !words(&packet[..usize::from(packet[0] & 0xF) * 4]) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
 /// RFC 8986 section 4.9. Nothing of the outer header is taken over.
 fn end_dx2(packet: &mut Vec<u8>) -> Result<(), Refusal> {
     let frame = taken_upper_layer(packet, 143)?;
@@ -334,14 +408,18 @@ fn decapsulate(packet: &mut Vec<u8>, inner: usize) -> Result<Next, Refusal> {
     packet.truncate(end);
     packet.drain(..inner);
     let inner_ecn = packet[1] >> 4 & 3;
-    let ecn = match (outer_ecn, inner_ecn) {
-        (3, 0) => return Err(Refusal::Silent),
-        (3, _) => 3,
-        (1, 2) => 1,
-        (_, ecn) => ecn,
-    };
-    packet[1] = packet[1] & 0xCF | ecn << 4;
+    packet[1] = packet[1] & 0xCF | merged(outer_ecn, inner_ecn)? << 4;
     Ok(Next::Inner)
+}
+
+/// RFC 6040 figure 4.
+fn merged(outer: u8, inner: u8) -> Result<u8, Refusal> {
+    match (outer, inner) {
+        (3, 0) => Err(Refusal::Silent),
+        (3, _) => Ok(3),
+        (1, 2) => Ok(1),
+        (_, ecn) => Ok(ecn),
+    }
 }
 
 /// RFC 8986 sections 5.1 and 5.2, and S15–S18 of section 4.13; traffic class copied outward, hop limit 64, flow label left zero.
@@ -351,18 +429,22 @@ fn encapsulate(packet: &[u8], Outer { source, segments, reduced }: &Outer) -> Ve
         listed.remove(0);
     }
     listed.reverse();
+    let (payload, traffic_class) = match is_ipv4(packet) {
+        true => (4, packet[1]),
+        false => (41, packet[0] << 4 | packet[1] >> 4),
+    };
     let mut srh = Vec::new();
     if !listed.is_empty() {
         let (entries, left) = (listed.len() as u8, segments.len() as u8 - 1);
-        srh.extend([41, entries * 2, 4, left, entries - 1, 0, 0, 0]);
+        srh.extend([payload, entries * 2, 4, left, entries - 1, 0, 0, 0]);
         for segment in &listed {
             srh.extend(segment.octets());
         }
     }
     let payload_length = (srh.len() + packet.len()) as u16;
-    let mut outer = vec![packet[0], packet[1] & 0xF0, 0, 0];
+    let mut outer = vec![0x60 | traffic_class >> 4, traffic_class << 4, 0, 0];
     outer.extend(payload_length.to_be_bytes());
-    outer.extend([if srh.is_empty() { 41 } else { 43 }, 64]);
+    outer.extend([if srh.is_empty() { payload } else { 43 }, 64]);
     outer.extend(source.octets());
     outer.extend(segments[0].octets());
     outer.extend(srh);

@@ -76,13 +76,19 @@ impl Update {
         }
     }
 
+    /// The checksum after the change.
+    #[inline]
+    pub fn apply(self, checksum: u16) -> u16 {
+        !fold(self.0 + u64::from(!checksum))
+    }
+
     /// The UDP checksum after the change. Zero, which means that there is none, stays zero; any other does not become
     /// zero: UDP sends 0xFFFF instead (D10).
     #[inline]
     pub fn apply_udp(self, checksum: u16) -> u16 {
         match checksum {
             0 => 0,
-            checksum => never_zero(!fold(self.0 + u64::from(!checksum))),
+            checksum => never_zero(self.apply(checksum)),
         }
     }
 }

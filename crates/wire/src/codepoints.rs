@@ -7,7 +7,10 @@ pub mod behavior {
     pub const END: u16 = 1;
     pub const END_X: u16 = 5;
     pub const END_DX6: u16 = 16;
+    pub const END_DX4: u16 = 17;
     pub const END_DT6: u16 = 18;
+    pub const END_DT4: u16 = 19;
+    pub const END_DT46: u16 = 20;
     /// End with NEXT-CSID, PSP, USD: uN.
     pub const UN: u16 = 48;
     /// End.X with NEXT-CSID, PSP, USD: uA.

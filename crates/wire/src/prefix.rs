@@ -1,7 +1,7 @@
-//! Prefixes of IPv6 addresses.
+//! Prefixes of IPv6 addresses, and of IPv4 addresses as IPv4-mapped ones (RFC 4291 section 2.5.5.2, D258).
 
 use core::fmt;
-use core::net::Ipv6Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 /// A prefix: an address and how many of its first bits count.
@@ -20,6 +20,21 @@ impl Prefix {
     /// The prefix of one address.
     pub fn host(address: Ipv6Addr) -> Self {
         Prefix { address: u128::from(address), len: 128 }
+    }
+
+    /// A prefix of IPv4 addresses. `None` when the length exceeds 32.
+    pub fn of_ipv4(address: Ipv4Addr, len: u8) -> Option<Self> {
+        Prefix::new(address.to_ipv6_mapped(), len.checked_add(MAPPED_BITS)?)
+    }
+
+    /// The prefix of IPv4 addresses that this one stands for, if it does: an address and a length.
+    pub fn as_ipv4(&self) -> Option<(Ipv4Addr, u8)> {
+        Some((self.address().to_ipv4_mapped()?, self.len.checked_sub(MAPPED_BITS)?))
+    }
+
+    /// Whether it stands for a prefix of IPv4 addresses.
+    pub fn is_ipv4(&self) -> bool {
+        self.as_ipv4().is_some()
     }
 
     /// The address, its other bits zero.
@@ -55,6 +70,9 @@ impl Prefix {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((address, len)) = self.as_ipv4() {
+            return write!(f, "{address}/{len}");
+        }
         write!(f, "{}/{}", self.address(), self.len)
     }
 }
@@ -98,6 +116,9 @@ impl FromStr for Prefix {
     }
 }
 
+/// Bits before the address in an IPv4-mapped one.
+const MAPPED_BITS: u8 = 96;
+
 fn mask(len: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0)
 }
@@ -117,6 +138,18 @@ mod tests {
         assert!(Prefix::host(address("::1")).contains(address("::1")));
         assert!(!Prefix::host(address("::1")).contains(address("::")));
         assert_eq!(Prefix::new(address("::"), 129), None);
+    }
+
+    #[test]
+    fn prefixes_of_ipv4_addresses_are_written_as_such() {
+        let net = Prefix::of_ipv4(Ipv4Addr::new(10, 1, 2, 3), 8).expect("a length");
+        assert_eq!((net.to_string(), net.prefix_len(), net.is_ipv4()), ("10.0.0.0/8".into(), 104, true));
+        assert!(net.contains(Ipv4Addr::new(10, 9, 9, 9).to_ipv6_mapped()));
+        assert!(!net.contains(Ipv4Addr::new(11, 0, 0, 0).to_ipv6_mapped()));
+        assert_eq!(Prefix::of_ipv4(Ipv4Addr::UNSPECIFIED, 0).map(|all| all.to_string()), Some("0.0.0.0/0".into()));
+        assert_eq!(Prefix::of_ipv4(Ipv4Addr::UNSPECIFIED, 33), None);
+        assert!(!Prefix::host(Ipv6Addr::LOCALHOST).is_ipv4());
+        assert!(!Prefix::new(Ipv4Addr::UNSPECIFIED.to_ipv6_mapped(), 95).expect("a length").is_ipv4());
     }
 
     #[test]

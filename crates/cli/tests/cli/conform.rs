@@ -48,6 +48,12 @@ fn our_node_passes_rfc8986() {
     passes("rfc8986", &["up", "down", "circuit"]);
 }
 
+/// End.DX4, End.DT4, End.DT46, H.Encaps and H.Encaps.Red of IPv4 packets, and errors of each (D258).
+#[test]
+fn our_node_passes_ipv4() {
+    passes("ipv4", &["up", "down"]);
+}
+
 /// Copies, lists, and responses aggregated at an edge: each MT requirement that a packet can show.
 #[test]
 fn our_node_passes_end_mt() {
@@ -77,7 +83,7 @@ fn our_node_passes_end_c_and_end_e() {
 fn profiles_are_listed_and_described() {
     let list = text(&srdma(&["conform", "list"]).stdout);
     let names: Vec<&str> = list.lines().filter_map(|line| line.split("  ").next()).collect();
-    assert_eq!(names, ["end-mt", "end-replicate", "usid", "rfc8986", "fast-cnp", "end-c", "end-e"]);
+    assert_eq!(names, ["end-mt", "end-replicate", "usid", "rfc8986", "ipv4", "fast-cnp", "end-c", "end-e"]);
     let output = srdma(&["conform", "describe", "usid"]);
     let described = text(&output.stdout);
     for expected in

@@ -1,7 +1,7 @@
-//! Ethernet, IPv6 and its extension headers, ICMPv6, priority flow control.
+//! Ethernet, IPv4, IPv6 and its extension headers, ICMPv6, priority flow control.
 
 use super::{Walk, rdma};
-use crate::octets::{ICMPV6, IPV6, ROUTING, UDP};
+use crate::octets::{ICMPV6, IPV4, IPV6, ROUTING, UDP};
 
 const HOP_BY_HOP: u8 = 0;
 const DESTINATION_OPTIONS: u8 = 60;
@@ -16,6 +16,7 @@ pub(super) fn ethernet(walk: &mut Walk<'_>) {
     let ethertype = walk.peek_u16(12);
     walk.bits(&[("Destination Address", 48), ("Source Address", 48), ("EtherType", 16)]);
     match ethertype {
+        Some(0x0800) => ipv4(walk),
         Some(0x86DD) => ipv6(walk),
         Some(0x8808) => mac_control(walk),
         _ => {}
@@ -31,6 +32,28 @@ fn mac_control(walk: &mut Walk<'_>) {
     for class in 0..8 {
         walk.bits(&[(&format!("Time [{class}]"), 16)]);
     }
+}
+
+/// An IPv4 header; its options and what follows have no names.
+fn ipv4(walk: &mut Walk<'_>) {
+    if !walk.begin("IPv4", 20) {
+        return;
+    }
+    walk.bits(&[
+        ("Version", 4),
+        ("IHL", 4),
+        ("DSCP", 6),
+        ("ECN", 2),
+        ("Total Length", 16),
+        ("Identification", 16),
+        ("Flags", 3),
+        ("Fragment Offset", 13),
+        ("Time to Live", 8),
+        ("Protocol", 8),
+        ("Header Checksum", 16),
+        ("Source Address", 32),
+        ("Destination Address", 32),
+    ]);
 }
 
 /// An IPv6 header and all that it announces.
@@ -62,6 +85,7 @@ fn ipv6(walk: &mut Walk<'_>) {
 
 fn upper_layer(walk: &mut Walk<'_>, header: u8) {
     match header {
+        IPV4 => ipv4(walk),
         IPV6 => ipv6(walk),
         UDP => rdma::udp(walk),
         ICMPV6 if walk.begin("ICMPv6", 8) => {

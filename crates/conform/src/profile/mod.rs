@@ -5,6 +5,7 @@ mod end_e;
 mod end_mt;
 mod end_replicate;
 mod fast_cnp;
+mod ipv4;
 mod multicast;
 mod rfc8986;
 mod router;
@@ -48,7 +49,7 @@ pub struct ProfileName {
 }
 
 /// The profiles.
-pub const PROFILES: [ProfileName; 7] = [
+pub const PROFILES: [ProfileName; 8] = [
     ProfileName {
         name: "end-mt",
         about: end_mt::ABOUT,
@@ -65,6 +66,7 @@ pub const PROFILES: [ProfileName; 7] = [
         about: rfc8986::ABOUT,
         build: |text| Ok(rfc8986::profile(&read::<rfc8986::Rfc8986>(text)?)),
     },
+    ProfileName { name: "ipv4", about: ipv4::ABOUT, build: |text| Ok(ipv4::profile(&read::<ipv4::Ipv4>(text)?)) },
     ProfileName {
         name: "fast-cnp",
         about: fast_cnp::ABOUT,

@@ -1,7 +1,8 @@
-//! Taking the outer headers off an IPv6 packet in IPv6.
+//! Taking the outer headers off an IPv6 or IPv4 packet in IPv6.
 
 use crate::drop::DropReason;
 use crate::headers::{IPV6, ipv6};
+use crate::ipv4;
 use crate::scope;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv6::Ecn;
@@ -45,6 +46,23 @@ pub(crate) fn uncover(head: &mut [u8], len: usize, inner: usize) -> Result<usize
         view.set_ecn(ecn);
     }
     Ok(end)
+}
+
+/// The same with the inner IPv4 header at `inner`, whose checksum is updated.
+#[cold]
+pub(crate) fn decapsulate_ipv4(frame: &mut Frame, pool: &mut Pool, inner: usize) -> Result<(), DropReason> {
+    let len = frame.len();
+    let head = frame.head_mut(pool);
+    let outer_ecn = ipv6(head)?.ecn();
+    let end = ipv4::check(head, len, inner)?;
+    let inner_ecn = ipv4::header(head, inner)?.ecn();
+    let ecn = merge_ecn(outer_ecn, inner_ecn).ok_or(DropReason::CongestionExperienced)?;
+    frame.pull(inner - IPV6);
+    frame.truncate(end - (inner - IPV6), pool);
+    if ecn != inner_ecn {
+        ipv4::header_mut(frame.head_mut(pool))?.set_ecn(ecn);
+    }
+    Ok(())
 }
 
 /// The inner packet's ECN field after decapsulation (RFC 6040 figure 4); `None` when the packet must be dropped.

@@ -5,19 +5,25 @@
 mod decapsulate;
 mod end;
 mod end_b6_encaps;
+mod end_dt4;
+mod end_dt46;
 mod end_dt6;
 mod end_dx2;
+mod end_dx4;
 mod end_dx6;
 mod end_x;
 mod next_csid;
 mod options;
 mod upper_layer;
 
-pub(crate) use decapsulate::{decapsulate, merge_ecn, uncover};
+pub(crate) use decapsulate::{decapsulate, decapsulate_ipv4, merge_ecn, uncover};
 pub(crate) use end::{end, end_in_place};
 pub(crate) use end_b6_encaps::end_b6_encaps;
+pub(crate) use end_dt4::end_dt4;
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
+pub(crate) use end_dt46::end_dt46;
 pub(crate) use end_dx2::end_dx2;
+pub(crate) use end_dx4::end_dx4;
 pub(crate) use end_dx6::end_dx6;
 pub(crate) use end_x::end_x;
 pub(crate) use next_csid::shift;
@@ -67,6 +73,8 @@ pub(crate) enum Outcome {
     Forward,
     /// The outer headers are gone: forward the inner packet, by a table unless the behaviour says otherwise.
     Inner,
+    /// The same, and the inner packet is one of IPv4.
+    Ipv4,
     /// An ICMPv6 echo request to the SID, whose ICMPv6 header begins there (RFC 9259 section 3.1).
     Echo(usize),
     Drop(DropReason),
@@ -79,7 +87,7 @@ impl Outcome {
     pub(crate) fn reason(self) -> DropReason {
         match self {
             Outcome::Drop(reason) | Outcome::Report(reason, _) => reason,
-            Outcome::Forward | Outcome::Inner | Outcome::Echo(_) => DropReason::UpperLayer,
+            Outcome::Forward | Outcome::Inner | Outcome::Ipv4 | Outcome::Echo(_) => DropReason::UpperLayer,
         }
     }
 }

@@ -184,6 +184,19 @@ impl Ports {
         Room::Classes
     }
 
+    /// Finds room for a frame of `len` octets in a class of a port.
+    #[cold]
+    pub(crate) fn admit(
+        &mut self,
+        context: &PacketContext,
+        port: PortId,
+        class: usize,
+        len: usize,
+    ) -> Result<(), DropReason> {
+        let ingress = self.ingress_link(context);
+        self.egress.admit(port, ingress, class, len)
+    }
+
     /// Puts a rewritten frame into a port's plain queue, which has room.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, port: PortId, frame: Frame, len: usize) {

@@ -11,7 +11,7 @@ use crate::policy::{Form, Outer, Payload, PolicyId, SrPolicy};
 use crate::security::{HmacKey, Security};
 use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
-use srdma_wire::{MacAddress, Prefix, Qpn};
+use srdma_wire::{MacAddress, NextHeader, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 /// Outer hop limit of H.Encaps.
@@ -147,11 +147,10 @@ impl Node {
     }
 
     fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<Unused, ConfigError> {
+        let payload = if prefix.is_ipv4() { Payload::Ipv4 } else { Payload::Ipv6 };
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
-            RouteAction::Policy { policy, mode } => {
-                Target::Policy(self.hold_policy(policy, Form { mode, payload: Payload::Ipv6 })?)
-            }
+            RouteAction::Policy { policy, mode } => Target::Policy(self.hold_policy(policy, Form { mode, payload })?),
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac = match hmac_key_id {
                     None => None,
@@ -162,8 +161,9 @@ impl Node {
                 };
                 let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, hmac)
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
-                self.tables.hold_encaps(policy)
+                self.tables.hold_encaps(if prefix.is_ipv4() { policy.around(NextHeader::IPV4) } else { policy })
             }
+            RouteAction::Placed(_) if prefix.is_ipv4() => return Err(ConfigError::PlacedIpv4(prefix)),
             RouteAction::Placed(paths) => self.headend.hold(prefix, paths, self.tables.get(table, prefix))?,
             RouteAction::Via(next_hops) => self.tables.hold_next_hops(prefix, &next_hops)?,
         };

@@ -10,13 +10,14 @@
 
 use super::Node;
 use super::verdict::{HopLimit, Progress, Step, Verdict};
-use crate::behavior::{Outcome, end, end_b6_encaps, end_dt6, end_dx2, end_dx6, end_x};
+use crate::behavior::{Outcome, end, end_b6_encaps, end_dt4, end_dt6, end_dt46, end_dx2, end_dx4, end_dx6, end_x};
 use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::Room;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::icmp;
+use crate::ipv4;
 use crate::scope;
 use crate::tables::{Adjacency, Target};
 use srdma_frame::{Frame, Pool};
@@ -48,6 +49,8 @@ impl Node {
                 return true;
             }
             Verdict::EnterClass(port, len) => return self.enter_class(context, port, frame, len, pool),
+            Verdict::EnterClassIpv4(port, len) => return self.enter_class_ipv4(context, port, frame, len, pool),
+            Verdict::Fragmented => frame.release(pool),
             Verdict::Frame(port) => return self.enqueue_frame(context, port, frame, pool),
             Verdict::Drop(DropReason::MacControl) => self.ports.mac_control(context, frame, pool),
             Verdict::Drop(reason) => self.ports.drop_frame(context, frame, pool, reason),
@@ -248,6 +251,18 @@ impl Node {
                 progress.table = table;
                 (end_dx6(frame, pool), sid.adjacency)
             }
+            SidBehavior::EndDt4(next) => {
+                progress.table = next;
+                (end_dt4(frame, pool), None)
+            }
+            SidBehavior::EndDt46(next) => {
+                progress.table = next;
+                (end_dt46(frame, pool), None)
+            }
+            SidBehavior::EndDx4 { table, .. } => {
+                progress.table = table;
+                (end_dx4(frame, pool), sid.adjacency)
+            }
             SidBehavior::EndDx2(port) => match end_dx2(frame, pool) {
                 Outcome::Inner => return Step::Done(self.forward_frame(port, frame, pool)),
                 outcome => (outcome, None),
@@ -277,6 +292,11 @@ impl Node {
                 progress.hop_limit = HopLimit::ToDecrement;
                 context.outer_source = Some(outer_source);
                 context.table = progress.table;
+            }
+            Outcome::Ipv4 => {
+                context.outer_source = Some(outer_source);
+                let (table, left) = (progress.table, progress.left);
+                return Step::Done(self.forward_inner_ipv4(context, table, left, by, frame, pool));
             }
             Outcome::Echo(at) => return Step::Done(Verdict::Echo(at)),
             Outcome::Drop(reason) => return Step::Done(Verdict::Drop(reason)),
@@ -324,6 +344,10 @@ impl Node {
             let link_mtu = adjacency.link_mtu.into();
             return Some(Verdict::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
         }
+        // It is to no SID.
+        if ipv4::is_ipv4(frame.head(pool)) {
+            return None;
+        }
         let check = self.security.egress_check(frame.head(pool), context.by_end_e, &self.fast_cnp, &self.config);
         check.err().map(Verdict::Drop)
     }
@@ -351,7 +375,7 @@ impl Node {
         }
     }
 
-    /// Drops a packet, and sends an ICMPv6 error to its source where the RFCs require it.
+    /// Drops a packet, and sends an ICMPv6 or ICMPv4 error to its source where the RFCs require it.
     #[cold]
     pub(super) fn report(
         &mut self,
@@ -361,14 +385,18 @@ impl Node {
         reason: DropReason,
         mut error: Icmpv6Error,
     ) {
-        self.ports.count_drop(context.port, reason);
         if let Icmpv6Error::PacketTooBig(link_mtu) = error {
             // The source of what was encapsulated here can send less, but not less than any link carries (RFC 2473
             // section 7.1, RFC 8200 section 5).
             let left = link_mtu.saturating_sub(context.encapsulated_octets as u32);
-            error = Icmpv6Error::PacketTooBig(left.max(MINIMUM_LINK_MTU.min(link_mtu)));
             frame.pull(context.encapsulated_octets);
+            let least = if ipv4::is_ipv4(frame.head(pool)) { 0 } else { MINIMUM_LINK_MTU.min(link_mtu) };
+            error = Icmpv6Error::PacketTooBig(left.max(least));
         }
+        if ipv4::is_ipv4(frame.head(pool)) {
+            return self.report_ipv4(context, frame, pool, reason, error);
+        }
+        self.ports.count_drop(context.port, reason);
         // A frame that was cross-connected has this node's own header, which stays.
         let is_own = ipv6(frame.head(pool)).is_ok_and(|view| view.source() == self.config.loopback);
         let may_answer =

@@ -50,6 +50,8 @@ impl Node {
             Verdict::Local => worker::FIRST,
             Verdict::Enqueue(..)
             | Verdict::EnterClass(..)
+            | Verdict::EnterClassIpv4(..)
+            | Verdict::Fragmented
             | Verdict::Frame(_)
             | Verdict::Drop(_)
             | Verdict::Report(..)

@@ -179,7 +179,9 @@ impl Node {
         }
         match examined.kind {
             // A second tag belongs to no port, and a pause has none.
-            Kind::Refused(reason) => self.ports.drop_frame(&context, frame, pool, reason),
+            Kind::Refused(reason) if reason != DropReason::NotIpv6 => {
+                self.ports.drop_frame(&context, frame, pool, reason);
+            }
             _ => self.ingress_other(context, frame, examined, pool),
         }
     }
@@ -320,6 +322,7 @@ impl Node {
     #[inline(never)]
     fn ingress_other(&mut self, mut context: PacketContext, mut frame: Frame, examined: Examined, pool: &mut Pool) {
         let verdict = match examined.kind {
+            Kind::Refused(DropReason::NotIpv6) => self.ingress_ipv4(&mut context, &mut frame, pool),
             Kind::Refused(reason) => Verdict::Drop(reason),
             Kind::Unicast | Kind::Padded => {
                 frame.truncate(examined.len as usize, pool);

@@ -20,6 +20,7 @@ mod ethernet;
 mod forward;
 mod hand_over;
 mod ingress;
+mod ipv4;
 mod oam;
 mod path_traces;
 mod replicate;

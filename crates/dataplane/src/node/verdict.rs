@@ -21,6 +21,10 @@ pub(super) enum Verdict {
     Enqueue(PortId, usize),
     /// It is rewritten, and goes into its class at a port with classes.
     EnterClass(PortId, usize),
+    /// The same for an IPv4 packet, whose class the context has.
+    EnterClassIpv4(PortId, usize),
+    /// Its fragments have left.
+    Fragmented,
     /// It is an Ethernet frame that a port sends as it is.
     Frame(PortId),
     Drop(DropReason),

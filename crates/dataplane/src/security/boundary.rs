@@ -150,6 +150,16 @@ impl Boundary {
         }
     }
 
+    /// The same for an IPv4 packet of a source, an IPv4-mapped address: the domain has no addresses of IPv4.
+    pub(crate) fn enter_ipv4(&self, port: PortId, source: &[u8; 16]) -> Result<(), DropReason> {
+        match self.borders.get(port.index()) {
+            Some(Some(border)) if !border.prepared.0.is_empty() && !border.prepared.contain(source) => {
+                Err(DropReason::SourceNotAssigned)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a packet from this address may go to a SID of the node (RFC 8754 section 5.1, second rule).
     #[inline]
     pub(crate) fn admits_to_sid(&self, source: &[u8; 16]) -> Result<(), DropReason> {

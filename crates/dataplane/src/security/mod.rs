@@ -166,6 +166,12 @@ impl Security {
         if self.has_domain() { fast_cnp.ingress_check(head, config.fast_cnp_types) } else { Ok(()) }
     }
 
+    /// Whether an IPv4 packet of a source, an IPv4-mapped address, may come in by a port.
+    #[cold]
+    pub(crate) fn admit_ipv4(&self, port: PortId, source: &[u8; 16]) -> Result<(), DropReason> {
+        self.boundary.enter_ipv4(port, source)
+    }
+
     /// Whether a packet may go out by a border port. `by_end_e`: it was sent by END.E, and may be a Fast CNP.
     #[cold]
     pub(crate) fn egress_check(
@@ -210,6 +216,9 @@ impl Security {
             SidBehavior::End(_)
             | SidBehavior::EndX(..)
             | SidBehavior::EndDt6(_)
+            | SidBehavior::EndDt4(_)
+            | SidBehavior::EndDt46(_)
+            | SidBehavior::EndDx4 { .. }
             | SidBehavior::EndDx6 { .. }
             | SidBehavior::EndDx2(_)
             | SidBehavior::EndB6Encaps { .. }

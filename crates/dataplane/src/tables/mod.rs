@@ -36,6 +36,8 @@ pub(crate) struct Tables {
     /// The main table, apart from the others because most lookups are in it.
     main: Fib<Target>,
     others: BTreeMap<TableId, Fib<Target>>,
+    /// The same tables for IPv4 packets, by IPv4-mapped addresses (D258).
+    ipv4: Ipv4Fibs,
     adjacencies: Shared<Adjacency>,
     ecmp: Shared<EcmpSet>,
     /// Makes this node choose otherwise among equal paths than its neighbours do.
@@ -54,12 +56,20 @@ pub(crate) struct Tables {
     generation: u64,
 }
 
+/// Tables of IPv4.
+#[derive(Debug, Default)]
+struct Ipv4Fibs {
+    main: Fib<Target>,
+    others: BTreeMap<TableId, Fib<Target>>,
+}
+
 impl Tables {
     /// Tables that lead to the node's own addresses only.
     pub(crate) fn new(config: &NodeConfig) -> Self {
         let mut tables = Tables {
             main: Fib::default(),
             others: BTreeMap::new(),
+            ipv4: Ipv4Fibs::default(),
             adjacencies: Shared::default(),
             ecmp: Shared::default(),
             ecmp_salt: entropy::salt(config.loopback),
@@ -132,7 +142,33 @@ impl Tables {
         self.main.lookup(destination)
     }
 
-    /// The target of exactly this prefix.
+    /// The same for an IPv4 packet, whose destination is IPv4-mapped.
+    #[cold]
+    pub(crate) fn lookup_ipv4(&self, table: TableId, destination: &[u8; 16]) -> Option<Target> {
+        let routes = if table == TableId(0) { Some(&self.ipv4.main) } else { self.ipv4.others.get(&table) };
+        routes?.lookup(destination)
+    }
+
+    /// Whether the main table has anything for IPv4 packets.
+    pub(crate) fn has_ipv4(&self) -> bool {
+        !self.ipv4.main.is_empty()
+    }
+
+    /// The main table of the IP version of a prefix.
+    fn main_of(&self, prefix: Prefix) -> &Fib<Target> {
+        if prefix.is_ipv4() { &self.ipv4.main } else { &self.main }
+    }
+
+    fn main_of_mut(&mut self, prefix: Prefix) -> &mut Fib<Target> {
+        if prefix.is_ipv4() { &mut self.ipv4.main } else { &mut self.main }
+    }
+
+    /// The other tables of the IP version of a prefix.
+    fn others_of_mut(&mut self, prefix: Prefix) -> &mut BTreeMap<TableId, Fib<Target>> {
+        if prefix.is_ipv4() { &mut self.ipv4.others } else { &mut self.others }
+    }
+
+    /// The target of exactly this prefix of IPv6.
     pub(crate) fn get(&self, table: TableId, prefix: Prefix) -> Option<Target> {
         match table {
             TableId(0) => self.main.get(prefix),
@@ -144,6 +180,12 @@ impl Tables {
     #[inline]
     pub(crate) fn choose(&self, set: u32, head: &[u8]) -> u32 {
         self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt)
+    }
+
+    /// The same for an IPv4 packet.
+    #[cold]
+    pub(crate) fn choose_ipv4(&self, set: u32, head: &[u8]) -> u32 {
+        self.ecmp[set as usize].choose(entropy::of_ipv4_packet(head), self.ecmp_salt)
     }
 
     #[inline(always)]
@@ -330,7 +372,7 @@ impl Tables {
         self.sids.iter().map(|sid| (sid.prefix, sid.behavior, sid.traffic))
     }
 
-    /// What every prefix of every table leads to.
+    /// What every prefix of IPv6 of every table leads to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (TableId, Prefix, Target)> {
         let main = self.main.iter().map(|(prefix, target)| (TableId(0), prefix, target));
         let others = self
@@ -351,7 +393,8 @@ impl Tables {
     }
 
     pub(crate) fn prefix_count(&self) -> usize {
-        self.main.len() + self.others.values().map(|table| table.len()).sum::<usize>()
+        let others = self.others.values().chain(self.ipv4.others.values());
+        self.main.len() + self.ipv4.main.len() + others.map(|table| table.len()).sum::<usize>()
     }
 
     pub(crate) fn neighbour_count(&self) -> usize {

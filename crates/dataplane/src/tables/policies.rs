@@ -4,7 +4,7 @@ use super::{Shared, Tables, Target};
 use crate::config::ConfigError;
 use crate::cross_connect;
 use crate::drop::DropReason;
-use crate::encaps::{Encaps, EncapsMode};
+use crate::encaps::{Encaps, EncapsMode, InnerFields};
 use crate::entropy;
 use crate::policy::{Form, Outer, Payload, PolicyError, PolicyId, PreparedPolicy, SrPolicy};
 use crate::scope;
@@ -79,6 +79,19 @@ impl Tables {
     pub(crate) fn push_policy(&mut self, place: u32, frame: &mut Frame, pool: &mut Pool) -> Result<usize, DropReason> {
         let headers = self.choose_list(place, entropy::of_packet(frame.head(pool)));
         headers.push(frame, pool).map(|()| headers.octets())
+    }
+
+    /// The same onto a packet with these fields.
+    #[cold]
+    pub(crate) fn push_policy_around(
+        &mut self,
+        place: u32,
+        inner: InnerFields,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Result<usize, DropReason> {
+        let headers = self.choose_list(place, inner.flow());
+        headers.push_around(inner, frame.len(), frame, pool).map(|()| headers.octets())
     }
 
     /// The same onto an Ethernet frame, which stays whole, by its flow.

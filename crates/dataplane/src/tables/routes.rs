@@ -44,7 +44,10 @@ impl Tables {
 
     /// The target of a route by way of next hops.
     pub(crate) fn hold_next_hops(&mut self, prefix: Prefix, next_hops: &[NextHop]) -> Result<Target, ConfigError> {
-        next_hops.iter().try_for_each(|next_hop| self.check_port(next_hop.port))?;
+        next_hops.iter().try_for_each(|next_hop| {
+            check_version(next_hop, prefix.is_ipv4())?;
+            self.check_port(next_hop.port)
+        })?;
         match next_hops {
             [] => Err(ConfigError::NoNextHop(prefix)),
             [next_hop] => Ok(Target::Adjacency(self.hold_adjacency(*next_hop))),
@@ -97,21 +100,21 @@ impl Tables {
         if table == TableId(0) {
             return self.claim(prefix, target);
         }
-        let before = self.others.entry(table).or_default().insert(prefix, target)?;
+        let before = self.others_of_mut(prefix).entry(table).or_default().insert(prefix, target)?;
         self.release(before)
     }
 
     pub(crate) fn remove_route(&mut self, table: TableId, prefix: Prefix) -> Result<Unused, ConfigError> {
         let unknown = Err(ConfigError::UnknownRoute(prefix));
         if table != TableId(0) {
-            let routes = self.others.get_mut(&table);
-            let removed = routes.and_then(|routes| routes.remove(prefix));
-            if self.others.get(&table).is_some_and(Fib::is_empty) {
-                self.others.remove(&table);
+            let others = self.others_of_mut(prefix);
+            let removed = others.get_mut(&table).and_then(|routes| routes.remove(prefix));
+            if others.get(&table).is_some_and(Fib::is_empty) {
+                others.remove(&table);
             }
             return removed.map_or(unknown, |target| Ok(self.release(target)));
         }
-        match self.main.get(prefix) {
+        match self.main_of(prefix).get(prefix) {
             Some(Target::Adjacency(adjacency)) if self.is_host_route(prefix, adjacency) => unknown,
             Some(
                 target @ (Target::Adjacency(_)
@@ -140,8 +143,16 @@ impl Tables {
         if let SidBehavior::EndDx2(port) = behavior {
             self.check_port(port)?;
         }
+        if prefix.is_ipv4() {
+            return Err(ConfigError::Ipv4Sid(prefix));
+        }
         let adjacency = match behavior {
             SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } => {
+                check_version(&next_hop, false)?;
+                Some(self.hold_neighbour(next_hop)?)
+            }
+            SidBehavior::EndDx4 { next_hop, .. } => {
+                check_version(&next_hop, true)?;
                 Some(self.hold_neighbour(next_hop)?)
             }
             _ => None,
@@ -226,6 +237,13 @@ impl Tables {
     pub(crate) fn signs_routes(&self, key_id: u32) -> bool {
         self.encaps.find(|policy| policy.key_id() == Some(key_id)).is_some() || self.signs_policies(key_id)
     }
+}
+
+/// That a next hop is one of IPv4, or of IPv6. The address for all that is on a link is that of either.
+fn check_version(next_hop: &NextHop, is_ipv4: bool) -> Result<(), ConfigError> {
+    let NextHop { address, .. } = next_hop;
+    let is_same = address.is_unspecified() || address.to_ipv4_mapped().is_some() == is_ipv4;
+    if is_same { Ok(()) } else { Err(ConfigError::OtherVersion(*address)) }
 }
 
 fn check_flavors(flavors: Flavors) -> Result<(), ConfigError> {

@@ -13,16 +13,16 @@ use std::net::Ipv6Addr;
 impl Tables {
     /// Lets a prefix of the main table lead to a target, whose use the caller has counted.
     pub(crate) fn claim(&mut self, prefix: Prefix, target: Target) -> Unused {
-        let before = self.main.insert(prefix, target)?;
+        let before = self.main_of_mut(prefix).insert(prefix, target)?;
         self.replaced(prefix, before)
     }
 
     /// Lets a prefix of the main table no longer lead to a target, if it does.
     pub(crate) fn withdraw(&mut self, prefix: Prefix, target: Target) -> Unused {
-        if self.main.get(prefix) != Some(target) {
+        if self.main_of(prefix).get(prefix) != Some(target) {
             return None;
         }
-        self.main.remove(prefix);
+        self.main_of_mut(prefix).remove(prefix);
         let unused = self.replaced(prefix, target);
         self.fall_back(prefix);
         unused
@@ -83,7 +83,9 @@ impl Tables {
             || {
                 let mut ethernet = [0; IPV6];
                 ethernet[6..12].copy_from_slice(&link.mac.0);
-                ethernet[12..].copy_from_slice(&EtherType::IPV6.0.to_be_bytes());
+                let is_ipv4 = next_hop.address.to_ipv4_mapped().is_some();
+                let ethertype = if is_ipv4 { EtherType::IPV4 } else { EtherType::IPV6 };
+                ethernet[12..].copy_from_slice(&ethertype.0.to_be_bytes());
                 Adjacency {
                     ethernet,
                     port: next_hop.port,
@@ -135,7 +137,7 @@ impl Tables {
 
     /// Whether neither route nor SID nor group nor the node itself has a prefix of the main table.
     fn is_vacant(&self, prefix: Prefix) -> bool {
-        match self.main.get(prefix) {
+        match self.main_of(prefix).get(prefix) {
             None => true,
             Some(Target::Adjacency(adjacency)) => self.is_host_route(prefix, adjacency),
             Some(

@@ -14,7 +14,8 @@ const SINK: &str = "2001:db8:2::";
 
 /// A frame for a port of the node.
 fn framed(port: u16, packet: &[u8]) -> (u16, Vec<u8>) {
-    (port, [&common::port_mac(port).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], packet].concat())
+    let ethertype = common::ethertype(packet);
+    (port, [&common::port_mac(port).0[..], &[2, 0, 0, 0, 1, 0], &ethertype, packet].concat())
 }
 
 /// Hands over frames one by one, with memory of its own. Time passes, so that timers fire.

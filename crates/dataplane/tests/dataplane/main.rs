@@ -18,6 +18,7 @@ mod fast_cnp;
 mod headend;
 mod hmac;
 mod ioam;
+mod ipv4;
 mod journal;
 mod learning;
 mod letter_of_the_rfcs;

@@ -1,15 +1,16 @@
 //! The node against a slow reference model written from the RFCs, line by line and without code of the node: random
 //! packets, some of them damaged, through End and End.X with every flavor, NEXT-CSID of two lengths, End.DT6, End.DX6,
+//! End.DT4, End.DT46, End.DX4,
 //! H.Encaps, H.Encaps.Red, and policies applied by routes, End.B6.Encaps and End.B6.Encaps.Red.
 
 use crate::common::{Bench, next_hop};
 use proptest::prelude::*;
 use srdma_dataplane::{
-    Command, EncapsMode, Flavors, NextCsid, PolicyId, RouteAction, SegmentList, SidBehavior, SrPolicy, TableId,
+    Command, EncapsMode, Flavors, NextCsid, NextHop, PolicyId, RouteAction, SegmentList, SidBehavior, SrPolicy, TableId,
 };
 use srdma_frame::PortId;
 use srdma_testkit::forwarding::{self, Action, Outcome, Outer, Route};
-use srdma_wire::Prefix;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 const LOOPBACK: &str = "2001:db8:ffff::1";
@@ -48,6 +49,12 @@ fn routes() -> Vec<(&'static str, u8, Action)> {
         ("fd00:1::d6", 128, Action::EndDt6(0)),
         ("fd00:1::d7", 128, Action::EndDt6(1)),
         ("fd00:1::d8", 128, Action::EndDx6(2)),
+        ("fd00:1::d4", 128, Action::EndDt4(0)),
+        ("fd00:1::d5", 128, Action::EndDt46(1)),
+        ("fd00:1::d9", 128, Action::EndDx4(2)),
+        ("::ffff:10.1.0.0", 112, Action::Via(1)),
+        ("::ffff:10.2.0.0", 112, encaps(&["5f00:0:200::"], true)),
+        ("::ffff:10.3.0.0", 112, encaps(&["fd00:1::e", "fd00:1::d9"], false)),
         ("fd00:1::b6", 128, applied(&["5f00:0:200::", "2001:db8:9::9"], false)),
         ("fd00:1::b7", 128, applied(&["fd00:1::e", "5f00:0:200::"], true)),
         ("fd00:1::b8", 128, applied(&["5f00:0:200::"], true)),
@@ -78,11 +85,24 @@ fn mode(reduced: bool) -> EncapsMode {
     if reduced { EncapsMode::Reduced } else { EncapsMode::Encaps }
 }
 
+/// The IPv4 neighbour at a port, to whose own address no packet goes.
+fn ipv4_hop(port: usize) -> NextHop {
+    NextHop { port: PortId(port as u16), address: address(&format!("::ffff:192.0.2.{}", port + 1)) }
+}
+
 fn bench() -> Bench {
     let mut bench = Bench::new(LOOPBACK, 3);
+    for port in 1..3 {
+        let mac = MacAddress([2, 0, 0, 0, 1, port]);
+        bench.apply(Command::AddNeighbour { next_hop: ipv4_hop(port.into()), mac });
+    }
     for (number, (text, len, action)) in (0..).zip(routes()) {
         let prefix = Prefix::new(address(text), len).unwrap();
         let command = match action {
+            Action::Via(port) if prefix.is_ipv4() => {
+                let action = RouteAction::Via(vec![ipv4_hop(port)]);
+                Command::AddRoute { table: TableId(0), prefix, action }
+            }
             Action::Via(port) => {
                 let action = RouteAction::Via(vec![next_hop(port as u16)]);
                 Command::AddRoute { table: TableId(0), prefix, action }
@@ -92,6 +112,12 @@ fn bench() -> Bench {
                 Command::AddSid { prefix, behavior: SidBehavior::EndX(own(flavors), next_hop(port as u16)) }
             }
             Action::EndDt6(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(table as u16)) },
+            Action::EndDt4(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt4(TableId(table as u16)) },
+            Action::EndDt46(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt46(TableId(table as u16)) },
+            Action::EndDx4(port) => {
+                let behavior = SidBehavior::EndDx4 { next_hop: ipv4_hop(port), table: TableId(1) };
+                Command::AddSid { prefix, behavior }
+            }
             Action::EndDx2(port) => Command::AddSid { prefix, behavior: SidBehavior::EndDx2(PortId(port as u16)) },
             Action::EndDx6(port) => {
                 let behavior = SidBehavior::EndDx6 { next_hop: next_hop(port as u16), table: TableId(1) };
@@ -151,6 +177,9 @@ const DESTINATIONS: &[&str] = &[
     "fd00:1::d6",
     "fd00:1::d7",
     "fd00:1::d8",
+    "fd00:1::d4",
+    "fd00:1::d5",
+    "fd00:1::d9",
     "fd00:1::b6",
     "fd00:1::b7",
     "fd00:1::b8",
@@ -181,6 +210,19 @@ fn ipv6(destination: Ipv6Addr, next_header: u8, hop_limit: u8, ecn: u8, payload:
     packet
 }
 
+/// An IPv4 packet to 10.0.0.0/8, perhaps with an octet of its header changed afterwards.
+fn ipv4(second: u8, tos: u8, ttl: u8, damage: Option<(usize, u8)>) -> Vec<u8> {
+    let mut packet = vec![0x45, tos, 0, 28, 0, 1, 0x40, 0, ttl, 17, 0, 0, 10, 9, 0, 1, 10, second, 0, 7];
+    let sum: u32 = packet.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    packet[10..12].copy_from_slice(&(!sum as u16).to_be_bytes());
+    packet.extend([9; 8]);
+    if let Some((at, octet)) = damage {
+        packet[at] = octet;
+    }
+    packet
+}
+
 /// An options header, mostly of Destination Options, and the type of its option: mostly padding.
 fn any_option() -> impl Strategy<Value = (u8, u8)> {
     let kind = prop_oneof![3 => Just(60u8), 1 => Just(0u8)];
@@ -194,6 +236,12 @@ prop_compose! {
         segments in prop::collection::vec(any_destination(), 0..4),
         left in 0u8..5,
         inner in prop::option::of((any_destination(), 0u8..4, prop::sample::select(&[1u8, 2, 64][..]))),
+        inner_ipv4 in prop::option::weighted(0.3, (
+            1u8..5,
+            any::<u8>(),
+            prop::sample::select(&[1u8, 2, 64][..]),
+            prop::option::weighted(0.2, (0usize..20, any::<u8>())),
+        )),
         options in prop::option::of(any_option()),
         options_behind in prop::option::of(any_option()),
         second_left in prop::option::of(0u8..3),
@@ -206,11 +254,11 @@ prop_compose! {
             0..3,
         ),
     ) -> Vec<u8> {
-        let mut body = match inner {
-            Some((destination, ecn, hop_limit)) => ipv6(destination, 59, hop_limit, ecn, &[7; 11]),
-            None => vec![5; 8],
+        let (mut body, mut kind) = match (inner_ipv4, inner) {
+            (Some((second, tos, ttl, damage)), _) => (ipv4(second, tos, ttl, damage), 4),
+            (None, Some((destination, ecn, hop_limit))) => (ipv6(destination, 59, hop_limit, ecn, &[7; 11]), 41),
+            (None, None) => (vec![5; 8], 59),
         };
-        let mut kind = if inner.is_some() { 41 } else { 59 };
         let with_options = |header: (u8, u8), kind: u8, body: Vec<u8>| {
             ([&[kind, 0, header.1, 4, 0, 0, 0, 0], &body[..]].concat(), header.0)
         };
@@ -263,7 +311,7 @@ proptest! {
         match expected {
             Outcome::Sent(next_hop, octets) => {
                 prop_assert_eq!(sent.len(), 1, "drops: {:?}", bench.drops(0));
-                let own = sent[0].1[8..24] == address(LOOPBACK).octets();
+                let own = sent[0].1[0] >> 4 == 6 && sent[0].1[8..24] == address(LOOPBACK).octets();
                 prop_assert_eq!(usize::from(sent[0].0), next_hop);
                 prop_assert_eq!(without_outer_flow_label(sent[0].1.clone(), own), octets);
             }

@@ -1,5 +1,6 @@
 //! Checks of the frames that leave a node, independent of the code that made them.
 
+use super::ipv4;
 use super::plan::LOOPBACK;
 use super::script::ETHERNET;
 use super::world::{neighbour_mac, port_mac};
@@ -78,8 +79,13 @@ fn behind_extension_headers(packet: &[u8]) -> Option<(u8, usize)> {
 /// A frame that leaves is whole: it has addresses, its lengths are right, it has hops left, and its ICMPv6 checksum is
 /// right when the node made it.
 pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
-    assert!(frame.len() >= ETHERNET + 40, "a frame of {} octets leaves", frame.len());
+    assert!(frame.len() >= ETHERNET + 20, "a frame of {} octets leaves", frame.len());
     assert_eq!(frame[6..12], port_mac(port).0, "the source address of port {port}");
+    if frame[12..14] == [0x08, 0x00] {
+        assert_eq!(frame[..6], neighbour_mac(port).0, "the destination address");
+        return ipv4::is_whole(&frame[ETHERNET..]);
+    }
+    assert!(frame.len() >= ETHERNET + 40, "a frame of {} octets leaves", frame.len());
     assert_eq!(frame[12..14], [0x86, 0xDD]);
     let packet = &frame[ETHERNET..];
     // End.X forwards a multicast packet to its neighbour alone.

@@ -8,6 +8,7 @@
 mod check;
 mod congestion;
 mod headers;
+mod ipv4;
 mod notices;
 mod packets;
 mod plan;

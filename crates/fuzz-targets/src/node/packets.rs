@@ -2,6 +2,7 @@
 
 use super::congestion::{TRANSLATED, TRANSLATED_PEER};
 use super::headers::ipv6;
+use super::ipv4;
 use super::notices;
 use super::plan::*;
 use super::world::{GROUPS, REGION, World, designated_qpn, psn_offset, responders};
@@ -36,6 +37,7 @@ pub(super) enum Kind {
     Traced,
     CmMessage,
     Refusal,
+    Ipv4,
 }
 
 impl Kind {
@@ -63,6 +65,7 @@ impl Kind {
 
     pub(super) fn choose(choices: &mut Choices<'_>) -> Kind {
         match usize::from(choices.octet()) {
+            0xF8.. => Kind::Ipv4,
             few @ 0xE0.. => Kind::NOTICES[few % Kind::NOTICES.len()],
             octet => Kind::ALL[octet % Kind::ALL.len()],
         }
@@ -92,7 +95,7 @@ impl Inner {
             Kind::CmMessage if selector & 0x80 == 0 => (TRANSLATED, TRANSLATED_PEER.0),
             Kind::CmMessage => (TRANSLATED_PEER.0, TRANSLATED),
             Kind::Refusal => (choices.of(&SOURCES), LOOPBACK),
-            Kind::Other | Kind::Unicast | Kind::Icmpv6 | Kind::Extended | Kind::Raw => {
+            Kind::Other | Kind::Unicast | Kind::Icmpv6 | Kind::Extended | Kind::Raw | Kind::Ipv4 => {
                 (choices.of(&SOURCES), choices.of(&DESTINATIONS))
             }
         };
@@ -111,14 +114,14 @@ impl Inner {
             Kind::Response | Kind::Cnp => 1 + (self.source.octets()[15] & 1) as u16,
             Kind::FastCnp => 1 + self.group % 2,
             Kind::CmMessage if self.source == TRANSLATED_PEER.0 => 2,
-            Kind::CmMessage | Kind::Traced | Kind::Refusal => 0,
+            Kind::CmMessage | Kind::Traced | Kind::Refusal | Kind::Ipv4 => 0,
             Kind::Data | Kind::Other | Kind::Unicast | Kind::Icmpv6 | Kind::Extended | Kind::Raw => 0,
         }
     }
 
     /// Whether the octets that [`write`](Self::write) adds begin with an IPv6 header.
     pub(super) fn is_ipv6(&self) -> bool {
-        self.kind != Kind::Raw
+        !matches!(self.kind, Kind::Raw | Kind::Ipv4)
     }
 
     /// Appends the packet, its lengths and checksums still open.
@@ -134,6 +137,7 @@ impl Inner {
             Kind::Icmpv6 => 58,
             Kind::Extended => choices.of(&[60, 0, 43, 44]),
             Kind::Raw => return into.extend(choices.octets(64)),
+            Kind::Ipv4 => return ipv4::packet(choices, into),
         };
         let at = into.len();
         ipv6(into, next_header, self.hop_limit, self.source, self.destination);
@@ -166,7 +170,7 @@ impl Inner {
                 into.extend([0; 4]);
             }
             Kind::CmMessage => notices::cm_message(choices, into),
-            Kind::FastCnp | Kind::Refusal => {}
+            Kind::FastCnp | Kind::Refusal | Kind::Ipv4 => {}
             Kind::Other | Kind::Raw => into.extend(choices.octets(48)),
         }
     }

@@ -1,6 +1,7 @@
 //! A fuzzer's octets as a script: frames that are nearly right, and other events of a node.
 
 use super::headers::{IPV6, outer};
+use super::ipv4;
 use super::packets::{Inner, Kind, finish, fix_checks};
 use super::plan::{DESTINATIONS, SOURCES};
 use super::world::{Change, GROUPS, PORTS, World, neighbour_mac, port_mac};
@@ -76,8 +77,15 @@ fn frame(choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>, form:
     let mut offsets = [ETHERNET; 3];
     for (wrap, offset) in offsets[..wraps].iter_mut().enumerate() {
         *offset = into.len();
-        let next_header = if wrap + 1 < wraps || inner.kind != Kind::Raw { 41 } else { 59 };
+        let next_header = match inner.kind {
+            Kind::Raw if wrap + 1 == wraps => 59,
+            Kind::Ipv4 if wrap + 1 == wraps => 4,
+            _ => 41,
+        };
         outer(choices, into, inner.destination, next_header);
+        if next_header == 4 {
+            set(into, *offset + 24, &choices.of(&ipv4::SIDS).octets());
+        }
     }
     offsets[wraps] = into.len();
     inner.write(choices, world, into);
@@ -90,6 +98,10 @@ fn frame(choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>, form:
     let port = if form >> 3 == 27 { choices.octet().into() } else { inner.port() };
     let port = if wraps == 0 { port } else { port & 1 };
     address(into, port);
+    if inner.kind == Kind::Ipv4 && wraps == 0 {
+        set(into, 0, &port_mac(port).0);
+        set(into, 12, &[0x08, 0x00]);
+    }
     for _ in 0..(form >> 3 & 15).saturating_sub(11) {
         mutate(choices, into, headers, innermost);
     }

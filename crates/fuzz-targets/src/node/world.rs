@@ -199,6 +199,7 @@ impl World {
         world.add_neighbours_and_keys();
         world.add_routes();
         world.add_sids();
+        world.add_ipv4();
         if temper == Temper::Bordering {
             world.add_borders();
         }

@@ -3,17 +3,20 @@
 //! The kernel takes the outer VLAN tag off before packet sockets see a frame, so the program only sees untagged ones.
 
 use crate::interest::{BFD_PORTS, Interest, Match};
-use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use srdma_wire::Prefix;
 
 const ETHERTYPE: u32 = 12;
 const MAC_CONTROL_OPCODE: u32 = 14;
 const NEXT_HEADER: u32 = 20;
 const DESTINATION: u32 = 38;
+/// Of an IPv4 packet.
+const IPV4_DESTINATION: u32 = 30;
 const UDP_DESTINATION: u32 = 56;
 /// Type and code.
 const ICMPV6_KIND: u32 = 54;
 
+const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86DD;
 const ETHERTYPE_MAC_CONTROL: u32 = 0x8808;
 const PFC_OPCODE: u32 = 0x0101;
@@ -32,19 +35,51 @@ pub(super) fn program(interest: &Interest) -> Option<Vec<libc::sock_filter>> {
     if interest.everything {
         return Some(vec![accept()]);
     }
-    let mut program = beginning(interest.pfc);
-    for (prefix, wanted) in longest_first(interest) {
+    let mut program = ipv4(interest, |program| {
+        for (prefix, wanted) in longest_first(interest.ipv4()) {
+            append_ipv4(program, prefix, wanted);
+        }
+        program.push(refuse());
+    });
+    program.append(&mut beginning(interest.pfc));
+    for (prefix, wanted) in longest_first(interest.ipv6()) {
         append(&mut program, prefix, wanted);
     }
     program.push(refuse());
     (program.len() <= MAX_INSTRUCTIONS).then_some(program)
 }
 
-/// The program that takes all of IPv6, for an interest that user space looks at.
-pub(super) fn coarse_program(pfc: bool) -> Vec<libc::sock_filter> {
-    let mut program = beginning(pfc);
+/// The program that takes all of IPv6, and of IPv4 if any is wanted, for an interest that user space looks at.
+pub(super) fn coarse_program(interest: &Interest) -> Vec<libc::sock_filter> {
+    let mut program = ipv4(interest, |program| program.push(accept()));
+    program.append(&mut beginning(interest.pfc));
     program.push(accept());
     program
+}
+
+/// What decides on IPv4 frames, if some are wanted: `decide` appends it, and all other frames go on behind it.
+fn ipv4(interest: &Interest, decide: impl Fn(&mut Vec<libc::sock_filter>)) -> Vec<libc::sock_filter> {
+    if interest.ipv4().next().is_none() {
+        return Vec::new();
+    }
+    let mut decision = Vec::new();
+    decide(&mut decision);
+    let behind = instruction(BPF_JMP | BPF_JA, decision.len() as u32);
+    let mut program = vec![load(BPF_H, ETHERTYPE), jump_if_equal(ETHERTYPE_IPV4, 1, 0), behind];
+    program.append(&mut decision);
+    program
+}
+
+/// The test for one prefix of IPv4.
+fn append_ipv4(program: &mut Vec<libc::sock_filter>, prefix: Prefix, wanted: Match) {
+    let verdict = if wanted == Match::All { accept() } else { refuse() };
+    let Some((address, len)) = prefix.as_ipv4() else { return };
+    if len > 0 {
+        program.push(load(BPF_W, IPV4_DESTINATION));
+        program.push(instruction(BPF_ALU | BPF_AND | BPF_K, u32::MAX << (32 - len)));
+        program.push(jump_if_equal(address.into(), 0, 1));
+    }
+    program.push(verdict);
 }
 
 /// Separates IPv6 frames, which continue behind it, from pause frames and all others.
@@ -63,8 +98,8 @@ fn beginning(pfc: bool) -> Vec<libc::sock_filter> {
     ]
 }
 
-fn longest_first(interest: &Interest) -> Vec<(Prefix, Match)> {
-    let mut prefixes = interest.prefixes.clone();
+fn longest_first(prefixes: impl Iterator<Item = (Prefix, Match)>) -> Vec<(Prefix, Match)> {
+    let mut prefixes: Vec<_> = prefixes.collect();
     prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
     prefixes
 }
@@ -156,8 +191,7 @@ fn instruction(code: u32, value: u32) -> libc::sock_filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use srdma_fib::Fib;
-    use std::net::Ipv6Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     /// Interprets the instructions that these programs use, as the kernel does.
     fn run(program: &[libc::sock_filter], octets: &[u8]) -> bool {
@@ -172,6 +206,7 @@ mod tests {
             match u32::from(instruction.code) {
                 code if code == BPF_RET | BPF_K => return instruction.k != 0,
                 code if code == BPF_ALU | BPF_AND | BPF_K => accumulator &= instruction.k,
+                code if code == BPF_JMP | BPF_JA => next += instruction.k as usize,
                 code if code == BPF_JMP | BPF_JEQ | BPF_K => {
                     let is_equal = accumulator == instruction.k;
                     next += usize::from(if is_equal { instruction.jt } else { instruction.jf });
@@ -246,10 +281,7 @@ mod tests {
         let prefixes = vec![(Prefix::host(own), Match::Own), (prefix("fe80::", 10), Match::Kernel)];
         let interest = Interest { prefixes, ..Interest::default() };
         let program = program(&interest).unwrap();
-        let mut selection = Fib::default();
-        for (prefix, wanted) in &interest.prefixes {
-            selection.insert(*prefix, *wanted);
-        }
+        let selection = super::super::Selection::of(&interest);
         let other: Ipv6Addr = "fe80::2".parse().unwrap();
         let cases = [
             (own, 17, 3784, true),
@@ -277,12 +309,57 @@ mod tests {
         let arp = [&[0; 12][..], &[0x08, 0x06], &[0; 46]].concat();
         for pfc in [false, true] {
             let prefixes = vec![(prefix("::", 0), Match::All)];
-            let program = program(&Interest { prefixes, pfc, everything: false }).unwrap();
-            for program in [program, coarse_program(pfc)] {
+            let interest = Interest { prefixes, pfc, everything: false };
+            for program in [program(&interest).unwrap(), coarse_program(&interest)] {
                 assert_eq!(run(&program, &pause), pfc);
                 assert!(!run(&program, &old_pause) && !run(&program, &arp) && !run(&program, &[0; 10]));
                 assert!(run(&program, &packet(Ipv6Addr::LOCALHOST, 17, 9)));
             }
+        }
+    }
+
+    /// D258: the interest in IPv4 says nothing about IPv6, and the other way round.
+    #[test]
+    fn ipv4_packets_have_prefixes_of_their_own() {
+        let ipv4 = |address: [u8; 4], len, wanted| (Prefix::of_ipv4(Ipv4Addr::from(address), len).unwrap(), wanted);
+        let prefixes = vec![
+            ipv4([10, 0, 0, 0], 8, Match::All),
+            ipv4([10, 1, 0, 0], 16, Match::Kernel),
+            ipv4([10, 1, 1, 1], 32, Match::All),
+        ];
+        let packet_to = |destination: [u8; 4]| {
+            let mut octets = vec![0; 14 + 20 + 8];
+            octets[12] = 0x08;
+            octets[30..34].copy_from_slice(&destination);
+            octets
+        };
+        let cases = [
+            ([10, 9, 9, 9], true),
+            ([10, 1, 0, 1], false),
+            ([10, 1, 1, 1], true),
+            ([11, 0, 0, 1], false),
+            ([0, 0, 0, 0], false),
+        ];
+        let all = (prefix("::", 0), Match::All);
+        for more in [vec![], vec![all]] {
+            let interest = Interest { prefixes: [prefixes.clone(), more.clone()].concat(), ..Interest::default() };
+            let (fine, coarse) = (program(&interest).unwrap(), coarse_program(&interest));
+            let selection = super::super::Selection::of(&interest);
+            for (destination, wanted) in cases {
+                let octets = packet_to(destination);
+                assert_eq!(run(&fine, &octets), wanted, "{destination:?}");
+                assert!(run(&coarse, &octets));
+                assert_eq!(super::super::is_wanted(&octets, &selection), wanted, "{destination:?}");
+            }
+            let mapped = packet(Ipv4Addr::new(10, 9, 9, 9).to_ipv6_mapped(), 17, 9);
+            assert_eq!(run(&fine, &mapped), !more.is_empty());
+            assert_eq!(super::super::is_wanted(&mapped, &selection), !more.is_empty());
+        }
+        let everything = Interest { prefixes: vec![ipv4([0; 4], 0, Match::All)], ..Interest::default() };
+        assert!(run(&program(&everything).unwrap(), &packet_to([9; 4])));
+        let ipv6 = Interest { prefixes: vec![all], ..Interest::default() };
+        for program in [program(&ipv6).unwrap(), coarse_program(&ipv6)] {
+            assert!(!run(&program, &packet_to([10, 9, 9, 9])));
         }
     }
 

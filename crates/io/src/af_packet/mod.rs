@@ -18,7 +18,7 @@ use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::checksum::Sum;
 use srdma_wire::codepoints::ROCEV2_PORT;
-use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, UdpView, View};
+use srdma_wire::{EtherType, EthernetView, Ipv4View, Ipv6View, NextHeader, UdpView, View};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,7 +48,7 @@ pub struct AfPacket {
     sender: Sender,
     memberships: Memberships,
     /// The interest, when it is too long for a program in the kernel.
-    selection: Option<Fib<Match>>,
+    selection: Option<Selection>,
     statistics: DriverStatistics,
     /// The link went down, and no frame has arrived since. When such an interface vanishes, the kernel reports no
     /// error.
@@ -227,18 +227,34 @@ impl Driver for AfPacket {
 }
 
 /// Installs the interest in the kernel; returns the filter that is left to user space.
-fn apply(interest: &Interest, socket: &Socket) -> io::Result<Option<Fib<Match>>> {
+fn apply(interest: &Interest, socket: &Socket) -> io::Result<Option<Selection>> {
     if let Some(program) = filter::program(interest)
         && attach(&program, socket).is_ok()
     {
         return Ok(None);
     }
-    attach(&filter::coarse_program(interest.pfc), socket)?;
-    let mut selection = Fib::default();
-    for (prefix, wanted) in &interest.prefixes {
-        selection.insert(*prefix, *wanted);
+    attach(&filter::coarse_program(interest), socket)?;
+    Ok(Some(Selection::of(interest)))
+}
+
+/// An interest as user space looks at it.
+#[derive(Debug)]
+struct Selection {
+    ipv6: Fib<Match>,
+    ipv4: Fib<Match>,
+}
+
+impl Selection {
+    fn of(interest: &Interest) -> Self {
+        let mut selection = Selection { ipv6: Fib::default(), ipv4: Fib::default() };
+        for (prefix, wanted) in interest.ipv6() {
+            selection.ipv6.insert(prefix, wanted);
+        }
+        for (prefix, wanted) in interest.ipv4() {
+            selection.ipv4.insert(prefix, wanted);
+        }
+        selection
     }
-    Ok(Some(selection))
 }
 
 fn attach(program: &[libc::sock_filter], socket: &Socket) -> io::Result<()> {
@@ -255,7 +271,7 @@ enum Usable<'r> {
 }
 
 /// Completes a frame where it lies, if it is wanted and whole.
-fn usable<'r>(received: Received<'r>, selection: Option<&Fib<Match>>) -> Usable<'r> {
+fn usable<'r>(received: Received<'r>, selection: Option<&Selection>) -> Usable<'r> {
     if selection.is_some_and(|selection| !is_wanted(&received.octets[RESERVE..], selection)) {
         return Usable::NotWanted;
     }
@@ -285,18 +301,23 @@ fn completed(received: Received<'_>) -> &[u8] {
     }
 }
 
-/// The longest prefix of the destination decides; frames other than IPv6 pass the program only if they are wanted.
-fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
+/// The longest prefix of the destination decides; frames other than IPv6 and IPv4 pass the program only if they are
+/// wanted.
+fn is_wanted(octets: &[u8], selection: &Selection) -> bool {
     let Ok((ethernet, rest)) = EthernetView::split(octets) else {
         return false;
     };
+    if ethernet.ethertype() == EtherType::IPV4 {
+        let destination = Ipv4View::split(rest).map(|(ipv4, _)| ipv4.destination().to_ipv6_mapped().octets());
+        return destination.is_ok_and(|destination| selection.ipv4.lookup(&destination) == Some(Match::All));
+    }
     if ethernet.ethertype() != EtherType::IPV6 {
         return true;
     }
     let Ok((ipv6, rest)) = Ipv6View::split(rest) else {
         return false;
     };
-    match selection.lookup(ipv6.destination_octets()) {
+    match selection.ipv6.lookup(ipv6.destination_octets()) {
         Some(Match::All) => true,
         Some(Match::RoceV2) => match ipv6.next_header() {
             NextHeader::UDP => UdpView::split(rest).is_ok_and(|(udp, _)| udp.destination_port() == ROCEV2_PORT),

@@ -31,6 +31,8 @@ struct Maps {
     flags: Map<u32, u32>,
     /// Destinations, with a [`Match`] as number.
     prefixes: Map<[u8; 20], u32>,
+    /// The same for IPv4 packets.
+    ipv4_prefixes: Map<[u8; 8], u32>,
     /// The socket of each queue.
     sockets: Map<u32, u32>,
 }
@@ -52,6 +54,7 @@ impl Redirect {
         let maps = Maps {
             flags: Map::new(MapKind::Array, 1, c"srdma_flags")?,
             prefixes: Map::new(MapKind::LpmTrie, MAX_PREFIXES, c"srdma_prefixes")?,
+            ipv4_prefixes: Map::new(MapKind::LpmTrie, MAX_PREFIXES, c"srdma_ipv4")?,
             sockets: Map::new(MapKind::XskMap, queues, c"srdma_sockets")?,
         };
         let mut known = BTreeMap::new();
@@ -105,13 +108,19 @@ impl Maps {
             .collect();
         added.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
         for (prefix, how) in added {
-            self.prefixes.set(key(prefix), number(how))?;
+            match ipv4_key(prefix) {
+                Some(key) => self.ipv4_prefixes.set(key, number(how))?,
+                None => self.prefixes.set(key(prefix), number(how))?,
+            }
             known.insert(prefix, how);
         }
         let mut removed: Vec<Prefix> = known.keys().filter(|prefix| !wanted.contains_key(prefix)).copied().collect();
         removed.sort_by_key(Prefix::prefix_len);
         for prefix in removed {
-            self.prefixes.remove(key(prefix))?;
+            match ipv4_key(prefix) {
+                Some(key) => self.ipv4_prefixes.remove(key)?,
+                None => self.prefixes.remove(key(prefix))?,
+            }
             known.remove(&prefix);
         }
         let flags = if interest.everything { EVERYTHING } else { 0 } | if interest.pfc { PFC } else { 0 };
@@ -130,7 +139,8 @@ impl Maps {
 
         let mut program = Assembler::default();
         let (pass, redirect) = (program.label(), program.label());
-        let (untagged, ipv6, rocev2) = (program.label(), program.label(), program.label());
+        let (untagged, ipv6, ipv4) = (program.label(), program.label(), program.label());
+        let rocev2 = program.label();
         let (unknown_option, element) = (program.label(), program.label());
 
         program.copy(R6, R1);
@@ -158,11 +168,26 @@ impl Maps {
 
         program.place(untagged);
         program.jump_if(R2, Equal, network_order(EtherType::IPV6.0), ipv6);
+        program.jump_if(R2, Equal, network_order(EtherType::IPV4.0), ipv4);
         program.jump_if(R2, NotEqual, network_order(MAC_CONTROL), pass);
         has_octets(&mut program, 16, pass);
         program.load(Two, R2, R8, 14);
         program.jump_if(R2, NotEqual, network_order(PRIORITY_FLOW_CONTROL), pass);
         program.jump_if(R7, AnyBit, PFC as i32, redirect);
+        program.jump(pass);
+
+        program.place(ipv4);
+        has_octets(&mut program, 34, pass);
+        program.store_value(Four, R10, -24, 32);
+        program.load(Four, R2, R8, 30);
+        program.store(Four, R10, -20, R2);
+        program.copy(R2, R10);
+        program.add(R2, -24);
+        program.set_map(R1, self.ipv4_prefixes.fd.as_fd());
+        program.call(Helper::MapLookup);
+        program.jump_if(R0, Equal, 0, pass);
+        program.load(Four, R1, R0, 0);
+        program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
         program.jump(pass);
 
         program.place(ipv6);
@@ -253,4 +278,13 @@ fn key(prefix: Prefix) -> [u8; 20] {
     key[..4].copy_from_slice(&u32::from(prefix.prefix_len()).to_ne_bytes());
     key[4..].copy_from_slice(&prefix.address().octets());
     key
+}
+
+/// The same of a prefix of IPv4, if it is one.
+fn ipv4_key(prefix: Prefix) -> Option<[u8; 8]> {
+    let (address, len) = prefix.as_ipv4()?;
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&u32::from(len).to_ne_bytes());
+    key[4..].copy_from_slice(&address.octets());
+    Some(key)
 }

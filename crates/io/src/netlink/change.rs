@@ -3,8 +3,8 @@
 use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
-/// A change of the kernel's links, addresses, neighbours or routes. Interfaces are identified by their index; IPv6
-/// only.
+/// A change of the kernel's links, addresses, neighbours or routes. Interfaces are identified by their index;
+/// IPv4 addresses are IPv4-mapped ones (D258).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {

@@ -9,7 +9,7 @@ use netlink_packet_route::neighbour::{
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use srdma_wire::{MacAddress, Prefix};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The change in a message, when it is a relevant one; `replaces` is the message's flag.
 pub(super) fn change(message: &RouteNetlinkMessage, replaces: bool) -> Option<Change> {
@@ -59,8 +59,8 @@ fn address(message: &AddressMessage, gone: bool) -> Option<Change> {
     let (mut address, mut local) = (None, None);
     for attribute in &message.attributes {
         match attribute {
-            AddressAttribute::Address(IpAddr::V6(value)) => address = Some(*value),
-            AddressAttribute::Local(IpAddr::V6(value)) => local = Some(*value),
+            AddressAttribute::Address(value) => address = Some(as_ipv6(*value)),
+            AddressAttribute::Local(value) => local = Some(as_ipv6(*value)),
             AddressAttribute::Flags(value) => flags = *value,
             _ => {}
         }
@@ -72,13 +72,14 @@ fn address(message: &AddressMessage, gone: bool) -> Option<Change> {
 
 fn neighbour(message: &NeighbourMessage, gone: bool) -> Option<Change> {
     let header = &message.header;
-    if header.family != AddressFamily::Inet6 || header.flags.contains(NeighbourFlags::Proxy) {
+    if !is_ip(header.family) || header.flags.contains(NeighbourFlags::Proxy) {
         return None;
     }
     let (mut address, mut mac) = (None, None);
     for attribute in &message.attributes {
         match attribute {
             NeighbourAttribute::Destination(NeighbourAddress::Inet6(value)) => address = Some(*value),
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(value)) => address = Some(value.to_ipv6_mapped()),
             NeighbourAttribute::LinkLayerAddress(octets) => mac = mac_address(octets),
             _ => {}
         }
@@ -89,7 +90,7 @@ fn neighbour(message: &NeighbourMessage, gone: bool) -> Option<Change> {
         NeighbourState::Incomplete | NeighbourState::Failed | NeighbourState::None => false,
         _ => false,
     };
-    let address = address.filter(|address| !address.is_multicast())?;
+    let address = address.filter(|address| !address.to_canonical().is_multicast())?;
     let mac = mac.filter(|_| is_known && !gone);
     let is_permanent = !gone && header.state == NeighbourState::Permanent;
     Some(Change::Neighbour { index: header.ifindex, address, mac, is_permanent, gone })
@@ -97,9 +98,9 @@ fn neighbour(message: &NeighbourMessage, gone: bool) -> Option<Change> {
 
 fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {
     let header = &message.header;
-    let is_plain = header.address_family == AddressFamily::Inet6
-        && header.source_prefix_length == 0
-        && !header.flags.contains(RouteFlags::Cloned);
+    let is_ipv4 = header.address_family == AddressFamily::Inet;
+    let mut is_plain =
+        is_ip(header.address_family) && header.source_prefix_length == 0 && !header.flags.contains(RouteFlags::Cloned);
     let kind = match header.kind {
         RouteType::Unicast => RouteKind::Unicast,
         RouteType::BlackHole => RouteKind::Blackhole,
@@ -109,9 +110,14 @@ fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {
         // Of the local table: addresses are reported separately.
         _ => return None,
     };
+    let prefix = |address: Ipv6Addr| match address.to_ipv4_mapped() {
+        Some(address) => Prefix::of_ipv4(address, header.destination_prefix_length),
+        None => Prefix::new(address, header.destination_prefix_length),
+    };
+    let all = if is_ipv4 { Ipv4Addr::UNSPECIFIED.to_ipv6_mapped() } else { Ipv6Addr::UNSPECIFIED };
     let mut route = KernelRoute {
         table: header.table.into(),
-        prefix: Prefix::new(Ipv6Addr::UNSPECIFIED, header.destination_prefix_length)?,
+        prefix: prefix(all)?,
         metric: 0,
         kind,
         protocol: route_protocol(message),
@@ -123,20 +129,21 @@ fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {
     let (mut index, mut gateway) = (None, None);
     for attribute in &message.attributes {
         match attribute {
-            RouteAttribute::Destination(RouteAddress::Inet6(address)) => {
-                route.prefix = Prefix::new(*address, header.destination_prefix_length)?;
-            }
+            RouteAttribute::Destination(address) => route.prefix = prefix(route_address(address)?)?,
+            // A next hop of the other IP version (RFC 8950).
+            RouteAttribute::Via(_) => is_plain = false,
             RouteAttribute::Table(table) => route.table = *table,
             RouteAttribute::Priority(metric) => route.metric = *metric,
             RouteAttribute::Oif(value) => index = Some(*value),
-            RouteAttribute::Gateway(RouteAddress::Inet6(address)) => gateway = Some(*address),
+            RouteAttribute::Gateway(address) => gateway = route_address(address),
             RouteAttribute::EncapType(_) => route.is_tunnelled = true,
             RouteAttribute::MultiPath(hops) => {
                 for hop in hops {
                     let gateway = hop.attributes.iter().find_map(|attribute| match attribute {
-                        RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(*address),
+                        RouteAttribute::Gateway(address) => route_address(address),
                         _ => None,
                     });
+                    is_plain &= !hop.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Via(_)));
                     route.is_tunnelled |=
                         hop.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::EncapType(_)));
                     route.next_hops.push(KernelNextHop { index: hop.interface_index, gateway });
@@ -147,6 +154,25 @@ fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {
     }
     route.next_hops.extend(index.map(|index| KernelNextHop { index, gateway }));
     is_plain.then_some(Change::Route(route))
+}
+
+fn is_ip(family: AddressFamily) -> bool {
+    matches!(family, AddressFamily::Inet | AddressFamily::Inet6)
+}
+
+fn as_ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+fn route_address(address: &RouteAddress) -> Option<Ipv6Addr> {
+    match address {
+        RouteAddress::Inet(address) => Some(address.to_ipv6_mapped()),
+        RouteAddress::Inet6(address) => Some(*address),
+        _ => None,
+    }
 }
 
 fn mac_address(octets: &[u8]) -> Option<MacAddress> {

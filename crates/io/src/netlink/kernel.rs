@@ -52,9 +52,13 @@ impl Kernel {
     ///
     /// If the kernel refuses, as it does without CAP_NET_ADMIN.
     pub async fn clear_stale(&mut self) -> io::Result<usize> {
-        let mut stale = self.requests.dump(RouteNetlinkMessage::GetRoute(any_route()), stale_route).await?;
-        let neighbours = RouteNetlinkMessage::GetNeighbour(any_neighbour());
-        stale.append(&mut self.requests.dump(neighbours, stale_neighbour).await?);
+        let mut stale = Vec::new();
+        for family in [AddressFamily::Inet6, AddressFamily::Inet] {
+            let routes = RouteNetlinkMessage::GetRoute(any_route(family));
+            stale.append(&mut self.requests.dump(routes, stale_route).await?);
+            let neighbours = RouteNetlinkMessage::GetNeighbour(any_neighbour(family));
+            stale.append(&mut self.requests.dump(neighbours, stale_neighbour).await?);
+        }
         let mut removed = 0;
         for message in stale {
             removed += usize::from(unless_gone(self.requests.act(message, 0).await)?);
@@ -185,15 +189,15 @@ fn unless_gone(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-fn any_route() -> RouteMessage {
+fn any_route(family: AddressFamily) -> RouteMessage {
     let mut message = RouteMessage::default();
-    message.header.address_family = AddressFamily::Inet6;
+    message.header.address_family = family;
     message
 }
 
-fn any_neighbour() -> NeighbourMessage {
+fn any_neighbour(family: AddressFamily) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
-    message.header.family = AddressFamily::Inet6;
+    message.header.family = family;
     message
 }
 
@@ -210,20 +214,28 @@ fn learnt(prefix: Prefix) -> RouteMessage {
 }
 
 fn route(prefix: Prefix, protocol: u8, metric: u32) -> RouteMessage {
-    let mut message = any_route();
-    message.header.destination_prefix_length = prefix.prefix_len();
+    let (family, address, len) = match prefix.as_ipv4() {
+        Some((address, len)) => (AddressFamily::Inet, RouteAddress::Inet(address), len),
+        None => (AddressFamily::Inet6, RouteAddress::Inet6(prefix.address()), prefix.prefix_len()),
+    };
+    let mut message = any_route(family);
+    message.header.destination_prefix_length = len;
     message.header.table = MAIN_TABLE as u8;
     message.header.protocol = RouteProtocol::Other(protocol);
     message.header.scope = RouteScope::Universe;
-    message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet6(prefix.address())));
+    message.attributes.push(RouteAttribute::Destination(address));
     message.attributes.push(RouteAttribute::Priority(metric));
     message
 }
 
 fn neighbour(index: u32, address: Ipv6Addr) -> NeighbourMessage {
-    let mut message = any_neighbour();
+    let (family, address) = match address.to_ipv4_mapped() {
+        Some(address) => (AddressFamily::Inet, NeighbourAddress::Inet(address)),
+        None => (AddressFamily::Inet6, NeighbourAddress::Inet6(address)),
+    };
+    let mut message = any_neighbour(family);
     message.header.ifindex = index;
-    message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)));
+    message.attributes.push(NeighbourAttribute::Destination(address));
     message
 }
 
@@ -245,6 +257,7 @@ fn stale_neighbour(message: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> 
     let is_ours = found.attributes.contains(&NeighbourAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
     let address = found.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => Some(*address),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(address.to_ipv6_mapped()),
         _ => None,
     });
     let address = address.filter(|_| is_ours)?;

@@ -1,5 +1,5 @@
 //! The Linux kernel's links, addresses, neighbours and routes, over rtnetlink (RFC 3549): followed live by [`Watcher`],
-//! changed by [`Kernel`]. IPv6 only.
+//! changed by [`Kernel`]. IPv4 addresses are IPv4-mapped ones here (D258).
 //!
 //! Every socket is opened by the calling thread, in its network namespace, and stays there.
 

@@ -28,8 +28,11 @@ const BUFFER_OCTETS: u32 = 4 << 20;
 /// Changes that wait to be taken before the rest waits in the kernel.
 const CHANNEL_CHANGES: usize = 1024;
 
-/// The multicast groups to join: RTNLGRP_LINK, NEIGH, IPV6_IFADDR, IPV6_ROUTE.
-const GROUPS: [u32; 4] = [1, 3, 9, 11];
+/// The multicast groups to join: RTNLGRP_LINK, NEIGH, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE.
+const GROUPS: [u32; 6] = [1, 3, 5, 7, 9, 11];
+
+/// The families of addresses that are followed.
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet6, AddressFamily::Inet];
 
 /// Follows the kernel's state in this network namespace.
 #[derive(Debug)]
@@ -126,19 +129,22 @@ async fn try_follow(events: &TokioSocket, requests: &mut Requests, changes: &mps
 
 /// Everything there is: links before what is at them.
 async fn dump(requests: &mut Requests) -> io::Result<Vec<Change>> {
-    let mut neighbours = NeighbourMessage::default();
-    neighbours.header.family = AddressFamily::Inet6;
-    let mut addresses = AddressMessage::default();
-    addresses.header.family = AddressFamily::Inet6;
-    let mut routes = RouteMessage::default();
-    routes.header.address_family = AddressFamily::Inet6;
     let mut changes = vec![Change::DumpBegins];
-    for message in [
-        RouteNetlinkMessage::GetLink(LinkMessage::default()),
-        RouteNetlinkMessage::GetAddress(addresses),
-        RouteNetlinkMessage::GetNeighbour(neighbours),
-        RouteNetlinkMessage::GetRoute(routes),
-    ] {
+    let links = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let of_links = FAMILIES.into_iter().flat_map(|family| {
+        let mut neighbours = NeighbourMessage::default();
+        neighbours.header.family = family;
+        let mut addresses = AddressMessage::default();
+        addresses.header.family = family;
+        let mut routes = RouteMessage::default();
+        routes.header.address_family = family;
+        [
+            RouteNetlinkMessage::GetAddress(addresses),
+            RouteNetlinkMessage::GetNeighbour(neighbours),
+            RouteNetlinkMessage::GetRoute(routes),
+        ]
+    });
+    for message in std::iter::once(links).chain(of_links) {
         changes.append(&mut requests.dump(message, |message| change(&message, false)).await?);
     }
     changes.push(Change::DumpEnds);

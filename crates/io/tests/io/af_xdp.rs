@@ -103,6 +103,19 @@ fn with_options(next_header: u8) -> Vec<u8> {
     octets
 }
 
+/// An IPv4 packet of no data.
+fn ipv4(tag: &[u8], destination: [u8; 4]) -> Vec<u8> {
+    let mut frame = [&ADDRESSES[..], tag, &[0x08, 0x00, 0x45, 0, 0, 20, 0, 0, 0x40, 0, 64, 17]].concat();
+    frame.extend([0, 0, 192, 0, 2, 1]);
+    frame.extend(destination);
+    frame
+}
+
+/// A prefix of IPv4.
+fn net(address: [u8; 4], len: u8) -> Prefix {
+    Prefix::of_ipv4(address.into(), len).unwrap()
+}
+
 fn pfc() -> Vec<u8> {
     let mut octets = ADDRESSES.to_vec();
     octets.extend_from_slice(&[0x88, 0x08, 0x01, 0x01]);
@@ -167,6 +180,10 @@ fn frames_without_interest_stay_with_the_kernel() {
         udp(&[], "2001:db8:fe::2", 3784),
         udp(&[], "2001:db8:fe::2", 4784),
         udp(&[], "2001:db8:fe::2", 3785),
+        ipv4(&[], [10, 1, 2, 3]),
+        ipv4(&TAG, [10, 1, 2, 3]),
+        ipv4(&[], [10, 9, 2, 3]),
+        udp(&[], "::ffff:10.1.2.3", 9),
     ];
     let last = udp(&[], "2001:db8:ff::1", 9);
     let all = |prefix| (prefix, Match::All);
@@ -176,6 +193,8 @@ fn frames_without_interest_stay_with_the_kernel() {
             (prefix("2001:db8:aa:1::", 64), Match::Kernel),
             (prefix("2001:db8:cc::1", 128), Match::RoceV2),
             all(prefix("2001:db8:ff::1", 128)),
+            all(net([10, 0, 0, 0], 8)),
+            (net([10, 9, 0, 0], 16), Match::Kernel),
         ],
         ..Interest::default()
     };
@@ -197,7 +216,7 @@ fn frames_without_interest_stay_with_the_kernel() {
     for mode in MODES {
         let (mut driver, mut pool) = open(&link, mode, &first);
         driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11, 18, 19], "{mode:?}");
         sender.send_to(b"for the kernel", "[2001:db8::1]:4791").unwrap();
         assert_eq!(receiver.recv(&mut [0; 99]).unwrap(), 14);
         driver.set_interest(&second).unwrap();
@@ -205,7 +224,7 @@ fn frames_without_interest_stay_with_the_kernel() {
         driver.set_interest(&everything()).unwrap();
         assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), (0..frames.len()).collect::<Vec<_>>());
         driver.set_interest(&first).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11, 18, 19], "{mode:?}");
         driver.detach(&mut pool);
         assert_eq!(pool.in_use(), 0);
     }

@@ -4,7 +4,7 @@ use srdma_io::namespace::{Namespace, NamespaceGuard, VethEnd, veth};
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL, RouteKind, Watcher};
 use srdma_wire::{MacAddress, Prefix};
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
@@ -328,5 +328,64 @@ fn added_routes_are_removed() {
         let error = kernel.keep_resolved(9999, address("2001:db8::2")).await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(19), "{error}");
         kernel.clear().await.unwrap();
+    });
+}
+
+/// D262: IPv4, dumped and as it changes, and what is added for the node.
+#[test]
+#[ignore = "needs root"]
+fn ipv4_is_followed_and_changed() {
+    let pair = Pair::new();
+    let ipv4 = |words: &str| {
+        let words: Vec<&str> = ["ip", "-4"].into_iter().chain(words.split(' ')).collect();
+        pair.a.run(&words).unwrap()
+    };
+    let mapped = |text: &str| text.parse::<Ipv4Addr>().unwrap().to_ipv6_mapped();
+    let net = |text: &str, len| Prefix::of_ipv4(text.parse().unwrap(), len).unwrap();
+    ipv4("addr add 192.0.2.1/24 dev v0");
+    ipv4("neigh replace 192.0.2.2 dev v0 lladdr 02:00:00:00:00:02 nud permanent");
+    ipv4("route add 198.51.100.0/24 via 192.0.2.2");
+    ipv4("route add 203.0.113.0/24 via inet6 fe80::2 dev v0");
+    let v0 = pair.v0();
+    inside(&pair.a, async || {
+        let mut seen = Seen::new(Watcher::start().unwrap());
+        while seen.changes.last() != Some(&Change::DumpEnds) {
+            seen.watcher.receive(&mut seen.changes).await.unwrap();
+        }
+        let changes = std::mem::take(&mut seen.changes);
+        assert!(changes.contains(&Change::Address { index: v0, address: mapped("192.0.2.1"), gone: false }));
+        let neighbour =
+            |mac| Change::Neighbour { index: v0, address: mapped("192.0.2.2"), mac, is_permanent: true, gone: false };
+        assert!(changes.contains(&neighbour(Some(MAC))), "{changes:?}");
+        let of = |to: Prefix| {
+            let found = changes.iter().find_map(|change| match change {
+                Change::Route(route) if route.prefix == to => Some(route.next_hops.clone()),
+                _ => None,
+            });
+            found.unwrap_or_default()
+        };
+        assert_eq!(of(net("192.0.2.0", 24)), [KernelNextHop { index: v0, gateway: None }]);
+        let gateway = Some(mapped("192.0.2.2"));
+        assert_eq!(of(net("198.51.100.0", 24)), [KernelNextHop { index: v0, gateway }]);
+        assert_eq!(of(net("203.0.113.0", 24)), [], "by a next hop of IPv6");
+
+        ipv4("route add default via 192.0.2.2");
+        let default = seen.route(net("0.0.0.0", 0)).await;
+        assert_eq!((default.next_hops, default.gone), (vec![KernelNextHop { index: v0, gateway }], false));
+        ipv4("route del 198.51.100.0/24");
+        assert!(seen.route(net("198.51.100.0", 24)).await.gone);
+
+        let mut kernel = Kernel::new().unwrap();
+        kernel.add_blackhole(net("10.2.0.0", 16)).await.unwrap();
+        kernel.keep_resolved(v0, mapped("192.0.2.9")).await.unwrap();
+        assert!(ipv4("route show").contains("blackhole 10.2.0.0/16 proto 200"));
+        assert!(ipv4("neigh show").contains("192.0.2.9 dev v0"));
+        // What a killed node has left.
+        let mut next = Kernel::new().unwrap();
+        assert_eq!(next.clear_stale().await.unwrap(), 2);
+        assert!(!ipv4("route show").contains("blackhole"));
+        kernel.add_blackhole(net("10.3.0.0", 16)).await.unwrap();
+        kernel.clear().await.unwrap();
+        assert!(!ipv4("route show").contains("blackhole"));
     });
 }

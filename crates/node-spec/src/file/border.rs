@@ -1,7 +1,7 @@
 //! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1), and of its hosts
 //! (BCP 38).
 
-use super::{Located, PortName, Ports, all};
+use super::{AnyPrefix, Located, PortName, Ports, all};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Domain;
 use srdma_frame::PortId;
@@ -42,11 +42,14 @@ impl InsideSection {
 pub struct BorderSection {
     pub port: Located<PortName>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sources: Vec<Located<Prefix>>,
+    pub sources: Vec<Located<AnyPrefix>>,
 }
 
 impl BorderSection {
     pub(super) fn of(ports: Ports<'_>, port: PortId, sources: &[Prefix]) -> Self {
-        BorderSection { port: ports.name(port).into(), sources: all(sources) }
+        BorderSection {
+            port: ports.name(port).into(),
+            sources: sources.iter().map(|prefix| AnyPrefix(*prefix).into()).collect(),
+        }
     }
 }

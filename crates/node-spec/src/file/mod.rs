@@ -51,8 +51,8 @@ pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::SteeringSection;
 pub use value::{
-    HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32, Probability, Secret,
-    ZonedAddress, parse_duration,
+    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32,
+    Probability, Secret, ZonedAddress, parse_duration,
 };
 
 use crate::NodeSpec;

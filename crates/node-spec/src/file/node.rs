@@ -1,14 +1,14 @@
 //! `[node]`, `[daemon]`, `[[port]]`, `[[neighbour]]` and `[[hmac_key]]`.
 
 use super::{
-    HostAddress, Integer, InterfaceName, LinkMtu, Located, PortName, Ports, Secret, U32, U64, ZonedAddress, addresses,
-    integer, is_default, unless,
+    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, LinkMtu, Located, PortName, Ports, Secret, U32, U64,
+    ZonedAddress, integer, is_default, unless,
 };
 use crate::KeySpec;
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{Cover, HmacPolicy, IcrcMode, MAX_VLAN_ID, NextHop, NodeConfig, PortConfig, Trust};
 use srdma_frame::PortId;
-use srdma_wire::{MacAddress, Prefix};
+use srdma_wire::MacAddress;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -42,7 +42,7 @@ pub struct NodeSection {
     pub marking_seed: Option<Located<U64>>,
     pub repair_memory_octets: Option<Located<U64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forwards: Vec<Located<Prefix>>,
+    pub forwards: Vec<Located<AnyPrefix>>,
 }
 
 /// Types of options whose three high bits are 100: discard and report, no change on the way (FC-4-3).
@@ -117,7 +117,7 @@ pub struct PortSection {
     #[serde(default, skip_serializing_if = "is_default")]
     pub driver: DriverName,
     pub mac: Option<Located<MacAddress>>,
-    pub addresses: Option<Vec<Located<HostAddress>>>,
+    pub addresses: Option<Vec<Located<AnyAddress>>>,
     pub link_mtu: Option<Located<LinkMtu>>,
     pub queue_limit_octets: Option<Located<U32>>,
     pub fast_path: Option<bool>,
@@ -168,7 +168,7 @@ impl PortSection {
             vlan: port.vlan.map(|vlan| integer(vlan.id)),
             trust: port.trust,
             mac: Some(port.mac.into()),
-            addresses: Some(addresses(&port.addresses)),
+            addresses: Some(port.addresses.iter().map(|address| AnyAddress(*address).into()).collect()),
             link_mtu: Some(integer(port.link_mtu)),
             queue_limit_octets: port.vlan.is_none().then(|| integer(port.queue_limit_octets)),
             ..PortSection::new(&port.name)

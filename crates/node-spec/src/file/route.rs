@@ -1,8 +1,8 @@
 //! `[[route]]` with its paths, and `[[multicast_route]]`.
 
 use super::{
-    HostAddress, Integer, Located, MulticastAddress, PortName, Ports, U16, U32, ZonedAddress, addresses, integer,
-    is_default, spanned, unless,
+    AnyPrefix, HostAddress, Integer, Located, MulticastAddress, PortName, Ports, U16, U32, ZonedAddress, addresses,
+    integer, is_default, spanned, unless,
 };
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::headend::{HeadendPath, Probing};
@@ -14,7 +14,7 @@ use toml::Spanned;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteSection {
-    pub prefix: Located<Prefix>,
+    pub prefix: Located<AnyPrefix>,
     pub via: Option<Spanned<Vec<Located<ZonedAddress>>>>,
     pub table: Option<Located<U16>>,
     pub encaps: Option<Spanned<EncapsSection>>,
@@ -54,7 +54,14 @@ impl RouteSection {
 
     /// A route without an action.
     fn to(prefix: Prefix) -> Self {
-        RouteSection { prefix: prefix.into(), via: None, table: None, encaps: None, blackhole: None, path: None }
+        RouteSection {
+            prefix: AnyPrefix(prefix).into(),
+            via: None,
+            table: None,
+            encaps: None,
+            blackhole: None,
+            path: None,
+        }
     }
 
     pub(super) fn of(ports: Ports<'_>, table: TableId, prefix: Prefix, action: &RouteAction) -> Self {

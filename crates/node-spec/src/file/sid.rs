@@ -37,6 +37,12 @@ pub enum BehaviorName {
     EndDt6,
     #[serde(rename = "End.DX6")]
     EndDx6,
+    #[serde(rename = "End.DT4")]
+    EndDt4,
+    #[serde(rename = "End.DT46")]
+    EndDt46,
+    #[serde(rename = "End.DX4")]
+    EndDx4,
     #[serde(rename = "End.DX2")]
     EndDx2,
     #[serde(rename = "End.B6.Encaps")]
@@ -93,6 +99,13 @@ impl SidSection {
                 SidSection { next_hop: Some(ports.next_hop(next_hop)), ..section }
             }
             SidBehavior::EndDt6(number) => SidSection { table: table(number.0), ..new(BehaviorName::EndDt6) },
+            SidBehavior::EndDt4(number) => SidSection { table: table(number.0), ..new(BehaviorName::EndDt4) },
+            SidBehavior::EndDt46(number) => SidSection { table: table(number.0), ..new(BehaviorName::EndDt46) },
+            SidBehavior::EndDx4 { next_hop, table: number } => SidSection {
+                next_hop: Some(ports.next_hop(next_hop)),
+                table: table(number.0),
+                ..new(BehaviorName::EndDx4)
+            },
             SidBehavior::EndDx6 { next_hop, table: number } => SidSection {
                 next_hop: Some(ports.next_hop(next_hop)),
                 table: table(number.0),

@@ -4,7 +4,7 @@ use super::located::{Notation, Written};
 use srdma_group::PsnOffset;
 use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// An integer from `MIN` to `MAX`.
@@ -116,7 +116,8 @@ impl Notation for Ipv6Addr {
     }
 }
 
-/// An address that an interface can have: neither multicast nor unspecified nor loopback (`::1`).
+/// An IPv6 address that an interface can have: neither multicast nor unspecified nor loopback (`::1`), and no
+/// IPv4-mapped one, by which an IPv4 address is meant inside the node (D258).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAddress(pub Ipv6Addr);
 
@@ -132,8 +133,34 @@ impl Notation for HostAddress {
     fn from_text(text: &str) -> Option<Self> {
         let address: Ipv6Addr = text.parse().ok()?;
         let is_host = !address.is_multicast() && !address.is_unspecified() && !address.is_loopback();
-        is_host.then_some(HostAddress(address))
+        (is_host && address.to_ipv4_mapped().is_none()).then_some(HostAddress(address))
     }
+}
+
+/// The same, or an IPv4 address, as an IPv4-mapped one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyAddress(pub Ipv6Addr);
+
+impl Notation for AnyAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a unicast address such as \"2001:db8::1\" or \"192.0.2.1\", neither :: nor a loopback's")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.to_canonical().to_string())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text.parse::<Ipv4Addr>() {
+            Ok(address) => is_ipv4_host(address).then(|| AnyAddress(address.to_ipv6_mapped())),
+            Err(_) => HostAddress::from_text(text).map(|HostAddress(address)| AnyAddress(address)),
+        }
+    }
+}
+
+/// Whether an interface can have an IPv4 address.
+fn is_ipv4_host(address: Ipv4Addr) -> bool {
+    !address.is_multicast() && !address.is_broadcast() && address.octets()[0] != 0 && !address.is_loopback()
 }
 
 /// The address of an IPv6 multicast group.
@@ -165,7 +192,31 @@ impl Notation for Prefix {
 
     fn from_text(text: &str) -> Option<Self> {
         let prefix = text.parse().ok().or_else(|| text.parse().ok().map(Prefix::host))?;
-        (!prefix.address().is_multicast()).then_some(prefix)
+        (!prefix.address().is_multicast() && !prefix.is_ipv4()).then_some(prefix)
+    }
+}
+
+/// A prefix of IPv6, or of IPv4 (D258).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyPrefix(pub Prefix);
+
+impl Notation for AnyPrefix {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let examples = "such as \"2001:db8::/32\" or \"192.0.2.0/24\"";
+        write!(f, "a unicast address or prefix {examples}, all bits behind its length zero")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.to_string())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (address, len) = text.split_once('/').unwrap_or((text, "32"));
+        let Ok(address) = address.parse::<Ipv4Addr>() else { return Notation::from_text(text).map(AnyPrefix) };
+        let is_number = len.bytes().all(|digit| digit.is_ascii_digit());
+        let prefix = Prefix::of_ipv4(address, len.parse().ok().filter(|_| is_number)?)?;
+        let has_no_more = prefix.address() == address.to_ipv6_mapped();
+        (has_no_more && !address.is_multicast()).then_some(AnyPrefix(prefix))
     }
 }
 
@@ -243,7 +294,8 @@ impl Notation for SocketAddr {
     }
 }
 
-/// A neighbour at a port: `ADDRESS%PORT`, as RFC 4007 writes an address with its zone.
+/// A neighbour at a port: `ADDRESS%PORT`, as RFC 4007 writes an address with its zone. An IPv4 address is an
+/// IPv4-mapped one (D258).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZonedAddress {
     pub address: Ipv6Addr,
@@ -252,16 +304,16 @@ pub struct ZonedAddress {
 
 impl Notation for ZonedAddress {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\"")
+        f.write_str("a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\" or \"192.0.2.1%hosts\"")
     }
 
     fn written(&self) -> Written {
-        Written::Text(format!("{}%{}", self.address, self.port))
+        Written::Text(format!("{}%{}", self.address.to_canonical(), self.port))
     }
 
     fn from_text(text: &str) -> Option<Self> {
         let (address, port) = text.split_once('%')?;
-        let HostAddress(address) = HostAddress::from_text(address)?;
+        let AnyAddress(address) = AnyAddress::from_text(address)?;
         let PortName(port) = PortName::from_text(port)?;
         Some(ZonedAddress { address, port })
     }
@@ -392,6 +444,30 @@ mod tests {
         for wrong in ["2001:db8::1/32", "2001:db8::/129", "2001:db8::/", "2001:db8::/+32", "ff3e::/16", "10.0.0.0/8"] {
             assert_eq!(text(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn prefixes_may_be_those_of_ipv4_where_routes_are() {
+        let text = |text| AnyPrefix::from_text(text).map(|AnyPrefix(prefix)| prefix.to_string());
+        for right in ["2001:db8::/32", "192.0.2.0/24", "0.0.0.0/0", "192.0.2.1/32"] {
+            assert_eq!(text(right).as_deref(), Some(right));
+        }
+        assert_eq!(text("192.0.2.1").as_deref(), Some("192.0.2.1/32"));
+        for wrong in ["192.0.2.1/24", "192.0.2.0/33", "224.0.0.0/4", "192.0.2/24", "192.0.2.0/", "192.0.2.0/+24"] {
+            assert_eq!(text(wrong), None, "{wrong}");
+        }
+        assert_eq!((text("::ffff:192.0.2.0/120"), Prefix::from_text("192.0.2.0/24")), (None, None));
+    }
+
+    #[test]
+    fn neighbours_and_ports_may_have_ipv4_addresses() {
+        let zoned = ZonedAddress::from_text("192.0.2.1%hosts").expect("a neighbour");
+        assert_eq!(zoned.address, Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped());
+        assert_eq!(zoned.written(), Written::Text("192.0.2.1%hosts".into()));
+        for wrong in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::ffff:192.0.2.1"] {
+            assert_eq!(AnyAddress::from_text(wrong), None, "{wrong}");
+        }
+        assert_eq!(HostAddress::from_text("::ffff:192.0.2.1"), None);
     }
 
     #[test]

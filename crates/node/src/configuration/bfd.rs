@@ -50,6 +50,9 @@ pub(super) fn add(
 
 fn peer(at: usize, section: &BfdSection, config: &NodeConfig) -> Result<(usize, BfdPeer), Problem> {
     match (&section.neighbour, &section.peer) {
+        (Some(neighbour), None) if neighbour.value.address.to_ipv4_mapped().is_some() => {
+            Err(Problem::new(neighbour.at, "a BFD session has an IPv6 address"))
+        }
         (Some(neighbour), None) => {
             let hop = next_hop(config, neighbour.at, neighbour.value.address, &neighbour.value.port)?;
             Ok((neighbour.at, BfdPeer { port: Some(hop.port), address: hop.address }))
@@ -69,7 +72,8 @@ fn peer(at: usize, section: &BfdSection, config: &NodeConfig) -> Result<(usize, 
 fn own_address(config: &NodeConfig, port: PortId, neighbour: Ipv6Addr) -> Option<Ipv6Addr> {
     let is_local = neighbour.is_unicast_link_local();
     let addresses = &config.ports.get(port.index())?.addresses;
-    addresses.iter().copied().find(|address| address.is_unicast_link_local() == is_local)
+    let mut addresses = addresses.iter().copied().filter(|address| address.to_ipv4_mapped().is_none());
+    addresses.find(|address| address.is_unicast_link_local() == is_local)
 }
 
 fn intervals(at: usize, section: &BfdSection) -> Result<Config, Problem> {

@@ -40,13 +40,13 @@ pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Re
             return Err(Problem::new(at, text));
         }
         for source in &section.sources {
-            if let Some(of_domain) = domain.as_ref().and_then(|domain| domain.overlap(source.value)) {
+            if let Some(of_domain) = domain.as_ref().and_then(|domain| domain.overlap(source.value.0)) {
                 let text =
-                    format!("sources {} meet {of_domain}, which [domain] has: hosts have none of it", source.value);
+                    format!("sources {} meet {of_domain}, which [domain] has: hosts have none of it", source.value.0);
                 return Err(Problem::new(source.at, text));
             }
         }
-        let sources = section.sources.iter().map(|prefix| prefix.value).collect();
+        let sources = section.sources.iter().map(|prefix| prefix.value.0).collect();
         draft.add(at, Entries { borders: [(port, sources)].into(), ..Entries::default() })?;
     }
     if let Some(section) = &file.domain {

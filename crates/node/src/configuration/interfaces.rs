@@ -2,7 +2,7 @@
 
 use srdma_frame::PortId;
 use srdma_io::Choice;
-use srdma_node_spec::file::{DriverName, HostAddress, Located, PortSection};
+use srdma_node_spec::file::{AnyAddress, DriverName, Located, PortSection};
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -79,7 +79,7 @@ impl PortInterface {
             DriverName::AfXdpGeneric => Choice::XdpGeneric,
             DriverName::AfPacket => Choice::Packet,
         };
-        let addresses = |given: &Vec<Located<HostAddress>>| given.iter().map(|address| address.value.0).collect();
+        let addresses = |given: &Vec<Located<AnyAddress>>| given.iter().map(|address| address.value.0).collect();
         PortInterface {
             name: name.clone(),
             driver,

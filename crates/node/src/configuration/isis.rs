@@ -291,7 +291,9 @@ impl<'c> Sids<'c> {
 
 fn port_of(behavior: SidBehavior) -> Option<PortId> {
     match behavior {
-        SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } => Some(next_hop.port),
+        SidBehavior::EndX(_, next_hop)
+        | SidBehavior::EndDx4 { next_hop, .. }
+        | SidBehavior::EndDx6 { next_hop, .. } => Some(next_hop.port),
         _ => None,
     }
 }
@@ -303,6 +305,9 @@ fn code_point(what: SidBehavior, behaviors: Behaviors) -> Option<u16> {
         SidBehavior::End(flavors) => behavior::END + flavored(flavors, [0, 27, 42])?,
         SidBehavior::EndX(flavors, _) => behavior::END_X + flavored(flavors, [0, 27, 47])?,
         SidBehavior::EndDt6(_) => behavior::END_DT6,
+        SidBehavior::EndDt4(_) => behavior::END_DT4,
+        SidBehavior::EndDt46(_) => behavior::END_DT46,
+        SidBehavior::EndDx4 { .. } => behavior::END_DX4,
         SidBehavior::EndDx6 { .. } => behavior::END_DX6,
         SidBehavior::EndDx2(_) | SidBehavior::EndB6Encaps { .. } => return None,
         SidBehavior::EndC => behaviors.end_c,

@@ -151,7 +151,7 @@ impl Configuration {
         bfd::add(&file, &node, &interfaces, purpose, &mut draft)?;
         border::check_open(&file, purpose, &draft)?;
         workers::check(&file, &daemon, &draft)?;
-        let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
+        let forwards = file.node.forwards.iter().map(|prefix| prefix.value.0).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
         let of_keys = (!file.hmac_key.is_empty()).then(|| path.to_owned());

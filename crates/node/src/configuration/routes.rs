@@ -49,10 +49,12 @@ fn add_neighbours(
         let ZonedAddress { address, port } = &section.address.value;
         let at = section.address.at;
         if file.neighbour[..position].iter().any(|other| other.address.value == section.address.value) {
-            return Err(Problem::new(at, format!("there is a neighbour {address} at port {port} already")));
+            let text = format!("there is a neighbour {} at port {port} already", address.to_canonical());
+            return Err(Problem::new(at, text));
         }
         if let Some(owner) = claims.owner(Prefix::host(*address)) {
-            return Err(Problem::new(at, format!("{address} cannot be a neighbour: it is {owner}")));
+            let text = format!("{} cannot be a neighbour: it is {owner}", address.to_canonical());
+            return Err(Problem::new(at, text));
         }
         let next_hop = next_hop(config, at, *address, port)?;
         claims.neighbour(*address);
@@ -76,7 +78,7 @@ fn add_route(
 ) -> Result<(), Problem> {
     let at = section.span().start;
     let section = section.get_ref();
-    let prefix = section.prefix.value;
+    let prefix = section.prefix.value.0;
     let table = TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16));
     let (action, leads) = action(file, at, section, config, claims)?;
     let owner = "the prefix of a route";
@@ -139,6 +141,7 @@ pub(super) fn known_neighbour(
     let ZonedAddress { address, port } = &hop.value;
     let next_hop = next_hop(config, hop.at, *address, port)?;
     if !claims.purpose().learns() && !file.neighbour.iter().any(|neighbour| neighbour.address.value == hop.value) {
+        let address = address.to_canonical();
         let text = format!("there is no [[neighbour]] {address}%{port}, which would give its MAC address");
         return Err(Problem::new(hop.at, text));
     }

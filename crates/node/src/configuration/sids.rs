@@ -34,6 +34,9 @@ fn name_of(section: &SidSection) -> &'static str {
         BehaviorName::MicroN => "uN",
         BehaviorName::MicroA => "uA",
         BehaviorName::EndDt6 => "End.DT6",
+        BehaviorName::EndDt4 => "End.DT4",
+        BehaviorName::EndDt46 => "End.DT46",
+        BehaviorName::EndDx4 => "End.DX4",
         BehaviorName::EndDx6 => "End.DX6",
         BehaviorName::EndDx2 => "End.DX2",
         BehaviorName::EndB6Encaps => "End.B6.Encaps",
@@ -52,8 +55,8 @@ fn keys_of(behavior: BehaviorName) -> &'static [&'static str] {
         BehaviorName::EndX => &["flavors", "block_bits", "csid_bits", "next_hop"],
         BehaviorName::MicroN => &["block_bits", "csid_bits"],
         BehaviorName::MicroA => &["block_bits", "csid_bits", "next_hop"],
-        BehaviorName::EndDt6 | BehaviorName::EndE => &["table"],
-        BehaviorName::EndDx6 => &["next_hop", "table"],
+        BehaviorName::EndDt4 | BehaviorName::EndDt6 | BehaviorName::EndDt46 | BehaviorName::EndE => &["table"],
+        BehaviorName::EndDx4 | BehaviorName::EndDx6 => &["next_hop", "table"],
         BehaviorName::EndDx2 => &["port"],
         BehaviorName::EndB6Encaps | BehaviorName::EndB6EncapsRed => &["policy"],
         BehaviorName::EndReplicate => &["group"],
@@ -101,6 +104,11 @@ fn behavior(
         BehaviorName::MicroN => SidBehavior::End(micro(section)?),
         BehaviorName::MicroA => SidBehavior::EndX(micro(section)?, adjacency(file, section, config, claims)?),
         BehaviorName::EndDt6 => SidBehavior::EndDt6(table(section)),
+        BehaviorName::EndDt4 => SidBehavior::EndDt4(table(section)),
+        BehaviorName::EndDt46 => SidBehavior::EndDt46(table(section)),
+        BehaviorName::EndDx4 => {
+            SidBehavior::EndDx4 { next_hop: adjacency(file, section, config, claims)?, table: table(section) }
+        }
         BehaviorName::EndDx6 => {
             SidBehavior::EndDx6 { next_hop: adjacency(file, section, config, claims)?, table: table(section) }
         }

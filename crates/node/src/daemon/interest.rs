@@ -68,7 +68,10 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     let has_pfc = |egress: &EgressConfig| egress.classes.iter().any(|class| class.pfc.is_some());
     let paused = entries.egress.iter().filter(|(_, egress)| has_pfc(egress)).map(|(port, _)| *port).collect();
     for kept in kept_by_the_kernel(configuration) {
-        let is_inside = |prefix: &Prefix| prefix.prefix_len() < kept.prefix_len() && prefix.contains(kept.address());
+        let is_inside = |prefix: &Prefix| {
+            let is_same_version = prefix.is_ipv4() == kept.is_ipv4();
+            is_same_version && prefix.prefix_len() < kept.prefix_len() && prefix.contains(kept.address())
+        };
         if prefixes.iter().any(|(prefix, wanted)| *wanted == Match::All && is_inside(prefix)) {
             prefixes.entry(kept).or_insert(Match::Kernel);
         }
@@ -87,13 +90,16 @@ pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Pre
     wanted.everywhere.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
 }
 
-/// Packets that stay with the kernel even where a policy covers them: those for its own addresses, and link-local ones.
+/// Packets that stay with the kernel even where a policy covers them: those for its own addresses, link-local ones, and
+/// those to groups and to all of a link.
 fn kept_by_the_kernel(configuration: &Configuration) -> impl Iterator<Item = Prefix> {
     let node = &configuration.spec.node;
     let own = node.ports.iter().flat_map(|port| port.addresses.iter().copied()).chain([node.loopback]);
     let link_local = Prefix::new(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0), 10);
     let multicast = Prefix::new(Ipv6Addr::new(0xFF00, 0, 0, 0, 0, 0, 0, 0), 8);
-    own.map(Prefix::host).chain(link_local).chain(multicast)
+    let ipv4 = [([169, 254, 0, 0], 16), ([224, 0, 0, 0], 4), ([255; 4], 32)];
+    let ipv4 = ipv4.into_iter().filter_map(|(address, len)| Prefix::of_ipv4(address.into(), len));
+    own.map(Prefix::host).chain(link_local).chain(multicast).chain(ipv4)
 }
 
 #[cfg(test)]
@@ -157,6 +163,20 @@ mod tests {
             "ff00::/8 Kernel",
         ];
         assert_eq!(found, expected);
+    }
+
+    /// D258: IPv4 packets to prefixes of policies; by plain routes the kernel forwards them too.
+    #[test]
+    fn ipv4_routes_with_segments_are_of_interest() {
+        let encaps = "encaps = { segments = ['2001:db8:bb::1'] }";
+        let some = format!("[[route]]\nprefix = '192.0.2.0/24'\n{encaps}\n");
+        assert_eq!(interest(&some), ["192.0.2.0/24 All"]);
+        let plain = "[[neighbour]]\naddress = '198.51.100.2%p'\nmac = '02:00:00:00:00:04'\n\
+                     [[route]]\nprefix = '192.0.2.0/24'\nvia = ['198.51.100.2%p']\n";
+        assert_eq!(interest(plain), Vec::<String>::new());
+        let all = format!("[[route]]\nprefix = '0.0.0.0/0'\n{encaps}\n");
+        let kept = ["0.0.0.0/0 All", "169.254.0.0/16 Kernel", "224.0.0.0/4 Kernel", "255.255.255.255/32 Kernel"];
+        assert_eq!(interest(&all), kept);
     }
 
     /// D47: the hosts' refusals, and nothing else to the loopback; D48: all that goes to hosts behind a first hop.

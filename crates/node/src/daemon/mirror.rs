@@ -13,6 +13,7 @@
 //! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
 //!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
 //! * A port without carrier has no routes and no neighbours.
+//! * All of this holds for IPv4 as well, whose addresses are IPv4-mapped ones (D262).
 
 mod fixed;
 mod index;
@@ -246,7 +247,8 @@ impl Mirror {
 
     /// Port on whose link an address is, by the longest prefix.
     fn on_link(&self, layer: &Entries, address: Ipv6Addr) -> Option<PortId> {
-        let covering = |len: &u8| Prefix::new(address, *len);
+        let is_ipv4 = address.to_ipv4_mapped().is_some();
+        let covering = |len: &u8| Prefix::new(address, *len).filter(|prefix| prefix.is_ipv4() == is_ipv4);
         let mut prefixes = self.index.lengths(&self.fixed).filter_map(|len| covering(&len));
         let longest = prefixes.find(|prefix| {
             let key = (TableId(0), *prefix);

@@ -45,6 +45,11 @@ pub fn ipv6(source: &str, destination: &str, class: u8, next_header: u8, payload
     packet
 }
 
+/// The EtherType of a packet, by its version.
+pub fn ethertype(packet: &[u8]) -> [u8; 2] {
+    if packet[0] >> 4 == 4 { [0x08, 0x00] } else { [0x86, 0xDD] }
+}
+
 /// A node under test.
 pub struct Bench {
     pub node: Node,
@@ -98,13 +103,14 @@ impl Bench {
         self.apply(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
     }
 
-    /// Gives an IPv6 packet to a port; returns what leaves, port by port, Ethernet headers checked and taken off.
+    /// Gives an IPv6 or IPv4 packet to a port; returns what leaves, port by port, Ethernet headers checked and taken off.
     pub fn send(&mut self, port: u16, packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
         let mut frame = port_mac(port).0.to_vec();
-        if packet.get(24) == Some(&0xFF) {
+        if packet[0] >> 4 == 6 && packet.get(24) == Some(&0xFF) {
             frame = vec![0x33, 0x33, packet[36], packet[37], packet[38], packet[39]];
         }
-        frame.extend([2, 0, 0, 0, 1, port as u8, 0x86, 0xDD]);
+        frame.extend([2, 0, 0, 0, 1, port as u8]);
+        frame.extend(ethertype(packet));
         frame.extend(packet);
         let frame = Frame::from_octets(&frame, &mut self.pool).unwrap();
         self.receive(port, frame)
@@ -145,8 +151,8 @@ impl Bench {
                     assert_eq!((octets.len(), &octets[6..12]), (60, &port_mac(port).0[..]));
                     continue;
                 }
-                assert_eq!(octets[6..14], [&port_mac(port).0[..], &[0x86, 0xDD]].concat());
-                if octets[14 + 24] != 0xFF {
+                assert_eq!(octets[6..14], [&port_mac(port).0[..], &ethertype(&octets[14..])].concat());
+                if octets[14] >> 4 == 4 || octets[14 + 24] != 0xFF {
                     assert_eq!(octets[..6], [2, 0, 0, 0, 1, port as u8]);
                 }
                 sent.push((port, octets[14..].to_vec()));

@@ -25,7 +25,7 @@ pub(super) fn arrivals(
     for (prefix, value) in routes {
         all.entry(*prefix).or_default().0 = Some(*value);
     }
-    for (prefix, how) in interest {
+    for (prefix, how) in interest.iter().filter(|(prefix, _)| !prefix.is_ipv4()) {
         all.entry(*prefix).or_default().1 = Some(*how == Match::All);
     }
     let mut arrivals = BTreeMap::new();

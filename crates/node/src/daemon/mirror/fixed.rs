@@ -48,7 +48,10 @@ impl Fixed {
         fixed.destinations.extend(lists.filter_map(|list| list.segments.first()));
         for (prefix, behavior) in &entries.sids {
             fixed.prefixes.insert((TableId(0), *prefix));
-            if let SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } = behavior {
+            if let SidBehavior::EndX(_, next_hop)
+            | SidBehavior::EndDx4 { next_hop, .. }
+            | SidBehavior::EndDx6 { next_hop, .. } = behavior
+            {
                 fixed.next_hop(next_hop);
             }
         }

@@ -329,3 +329,38 @@ fn a_new_dump_keeps_the_entries_that_it_repeats() {
     let dump = [Change::DumpBegins].into_iter().chain(links).chain([kept, Change::DumpEnds]);
     assert_eq!(bench.apply(dump), ["-route 0 2001:db8:1::/48"]);
 }
+
+/// D262: a site's network with its hosts, a default route and a VRF, beside those of IPv6; the prefixes of one version
+/// say nothing about addresses of the other.
+#[test]
+fn ipv4_is_followed_as_ipv6_is() {
+    let ipv4 = |text: &str| format!("::ffff:{text}");
+    let net =
+        |text: &str, len| KernelRoute { prefix: prefix(&format!("::ffff:{text}/{}", 96 + len)), ..route("::/0", &[]) };
+    let on_link = |index| vec![KernelNextHop { index, gateway: None }];
+    let mut bench = Bench::new(&Entries::default());
+    let gone = bench.apply([Change::Address { index: 10, address: address(&ipv4("192.0.2.1")), gone: false }]);
+    assert_eq!(gone, ["port 0 [::ffff:192.0.2.1] 1500"]);
+    // A neighbour is accepted where a route of its own version leads.
+    let host = || neighbour(10, &ipv4("192.0.2.7"), Some(MAC));
+    let ipv6_default = Change::Route(KernelRoute { next_hops: on_link(10), ..route("::/0", &[]) });
+    assert_eq!(bench.apply([ipv6_default, host()]), ["+route 0 ::/0 ::%0"]);
+    let connected = Change::Route(KernelRoute { next_hops: on_link(10), ..net("192.0.2.0", 24) });
+    let expected = ["+neighbour ::ffff:192.0.2.7%0 02:00:00:00:01:01", "+route 0 192.0.2.0/24 ::%0"];
+    assert_eq!(bench.apply([connected]), expected);
+    let gateway = |table| {
+        let next_hops = vec![KernelNextHop { index: 11, gateway: Some(address(&ipv4("198.51.100.1"))) }];
+        Change::Route(KernelRoute { table, next_hops, ..net("0.0.0.0", 0) })
+    };
+    let expected = ["+route 0 0.0.0.0/0 ::ffff:198.51.100.1%1", "+route 7 0.0.0.0/0 ::ffff:198.51.100.1%1"];
+    assert_eq!(bench.apply([gateway(MAIN_TABLE), gateway(7)]), expected);
+    assert!(bench.kept.contains(&(11, address(&ipv4("198.51.100.1")))), "{:?}", bench.kept);
+    let away = Change::Neighbour {
+        index: 10,
+        address: address(&ipv4("192.0.2.7")),
+        mac: None,
+        is_permanent: false,
+        gone: true,
+    };
+    assert_eq!(bench.apply([away]), ["-neighbour ::ffff:192.0.2.7%0"]);
+}

@@ -112,5 +112,5 @@ fn a_border_that_contradicts_itself_is_refused() {
     refused(&format!("{border}sources = ['2001:db8:bb::1/64']\n"), PREFIX);
 }
 
-const PREFIX: &str = "38: invalid value: string \"2001:db8:bb::1/64\", expected a unicast IPv6 address or prefix such as \
-                      \"2001:db8::/32\", all bits behind its length zero";
+const PREFIX: &str = "38: invalid value: string \"2001:db8:bb::1/64\", expected a unicast address or prefix such as \
+                      \"2001:db8::/32\" or \"192.0.2.0/24\", all bits behind its length zero";

@@ -109,7 +109,7 @@ fn the_example_is_complete() {
     let configuration = parse(example()).expect("the example is right");
     let node = configuration.node().expect("a node takes it");
     assert_eq!(node.groups().count(), 3);
-    assert_eq!(node.sid_counters().count(), 12);
+    assert_eq!(node.sid_counters().count(), 15);
     assert_eq!(configuration.spec.node.ports.len(), 6);
     assert_eq!(configuration.spec.entries.multicast_routes.len(), 2);
     for (heading, _) in SECTIONS {

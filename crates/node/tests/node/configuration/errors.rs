@@ -130,7 +130,8 @@ fn keys_and_types() {
         file,
         "'2001:db8:6::1%up'",
         "'2001:db8:6::1'",
-        "10: invalid value: string \"2001:db8:6::1\", expected a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\"",
+        "10: invalid value: string \"2001:db8:6::1\", expected a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\" \
+         or \"192.0.2.1%hosts\"",
     );
     refused(
         file,
@@ -143,8 +144,8 @@ fn keys_and_types() {
         file,
         "prefix = '2001:db8:1::/64'",
         "prefix = '2001:db8:1::1/64'",
-        "16: invalid value: string \"2001:db8:1::1/64\", expected a unicast IPv6 address or prefix such as \
-         \"2001:db8::/32\", all bits behind its length zero",
+        "16: invalid value: string \"2001:db8:1::1/64\", expected a unicast address or prefix such as \
+         \"2001:db8::/32\" or \"192.0.2.0/24\", all bits behind its length zero",
     );
     refused(
         file,
@@ -195,7 +196,8 @@ fn keys_and_types() {
         file,
         "behavior = 'End.Replicate'",
         "behavior = 'End.B6'",
-        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.DX6`, `End.DX2`, \
+        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.DX6`, `End.DT4`, \
+         `End.DT46`, `End.DX4`, `End.DX2`, \
          `End.B6.Encaps`, `End.B6.Encaps.Red`, `End.Replicate`, `End.MT`, `END.C`, `END.E`",
     );
     refused(file, "[node]", "[node", "1: unclosed table, expected `]`");

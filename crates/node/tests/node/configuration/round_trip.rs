@@ -26,7 +26,7 @@ use srdma_steering::{Config, Limits, Mode, Path};
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::{Entropy, MacAddress, Prefix, Psn, Qpn};
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 const LOOPBACK: &str = "2001:db8:a::1";
@@ -562,6 +562,17 @@ fn entries(octets: &mut Octets) -> Entries {
         mode: octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]),
     };
     let crossed = SidBehavior::EndDx6 { next_hop: octets.hop(), table };
+    let ipv4 = |last: u8| Ipv4Addr::new(192, 0, 2, last).to_ipv6_mapped();
+    let ipv4_hop = NextHop { port: octets.hop().port, address: ipv4(octets.octet().max(1)) };
+    let crossed = octets.one_of(&[crossed, SidBehavior::EndDx4 { next_hop: ipv4_hop, table }]);
+    if octets.is() {
+        entries.neighbours.insert((ipv4_hop.port, ipv4_hop.address), MacAddress([2, 0, 0, 0, 0, 9]));
+        let net = |len| Prefix::of_ipv4(Ipv4Addr::new(198, 51, 100, 0), len).expect("a length");
+        entries.routes.insert((table, net(24)), RouteAction::Via(vec![ipv4_hop]));
+        let segments = vec![octets.hop().address];
+        let encaps = RouteAction::Encaps { segments, mode: EncapsMode::Encaps, hmac_key_id: None };
+        entries.routes.insert((TableId(0), net(25)), encaps);
+    }
     let is_free = |port: &PortId| !entries.neighbours.keys().any(|(other, _)| other == port);
     let free = (0..3).map(PortId).find(is_free).filter(|_| !entries.policies.is_empty());
     if let Some(port) = free.filter(|_| octets.is()) {
@@ -572,7 +583,12 @@ fn entries(octets: &mut Octets) -> Entries {
     let services = [("5f00:0:5:b6::", applied), ("5f00:0:5:d8::", crossed)];
     let services = services.into_iter().skip(usize::from(entries.policies.is_empty()));
     entries.sids.extend(services.map(|(sid, behavior)| (prefix(sid, 128), behavior)));
-    let decapsulating = octets.one_of(&[SidBehavior::EndDt6(table), SidBehavior::EndE(table)]);
+    let decapsulating = octets.one_of(&[
+        SidBehavior::EndDt6(table),
+        SidBehavior::EndDt4(table),
+        SidBehavior::EndDt46(table),
+        SidBehavior::EndE(table),
+    ]);
     entries.sids.insert(prefix("5f00:0:5:1::", 64), decapsulating);
     entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndMt { require_hmac: octets.is() });
     let (source, end_mt_group) = (address("2001:db8:6::1"), address(END_MT_GROUP));

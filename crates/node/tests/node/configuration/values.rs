@@ -79,6 +79,13 @@ fn routes_and_sids() {
     let n4 = NextHop { port: PortId(1), address: address("fe80::4") };
     let n5 = NextHop { port: PortId(2), address: address("fe80::5") };
     let core = NextHop { port: PortId(3), address: address("fe80::1") };
+    let ipv4_core = NextHop { port: PortId(3), address: address("::ffff:192.0.2.9") };
+    assert_eq!(*route(100, "::ffff:0.0.0.0/96"), RouteAction::Via(vec![ipv4_core]));
+    let segments = vec![address("5f00:0:500:300::")];
+    assert_eq!(
+        *route(0, "::ffff:198.51.100.0/120"),
+        RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None }
+    );
     assert_eq!(*route(0, "2001:db8:ff::/48"), RouteAction::Via(vec![n4, n5]));
     assert_eq!(*route(100, "::/0"), RouteAction::Via(vec![core]));
     assert_eq!(*route(0, "2001:db8::/32"), RouteAction::Blackhole);
@@ -120,10 +127,13 @@ fn routes_and_sids() {
         ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
         ("2001:db8:ff:6::b6/128", SidBehavior::EndB6Encaps { policy, mode: EncapsMode::Encaps }),
         ("2001:db8:ff:6::d2/128", SidBehavior::EndDx2(PortId(4))),
+        ("2001:db8:ff:6::d4/128", SidBehavior::EndDt4(TableId(100))),
         ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
         ("2001:db8:ff:6::d8/128", SidBehavior::EndDx6 { next_hop: core, table: TableId(100) }),
+        ("2001:db8:ff:6::d9/128", SidBehavior::EndDx4 { next_hop: ipv4_core, table: TableId(100) }),
         ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
         ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
+        ("2001:db8:ff:6::d46/128", SidBehavior::EndDt46(TableId(0))),
         ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),
         ("5f00:0:e004::/48", SidBehavior::EndX(Flavors::MICRO, n4)),
     ];

@@ -6,14 +6,14 @@ use srdma_dataplane::{
 };
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub(super) const PORTS: u16 = 4;
 
 const LINK_MTUS: [u16; PORTS as usize] = [1500, 9000, 1280, 4200];
 
 /// SIDs of the node, each with the number of its behaviour below.
-const SIDS: [&str; 15] = [
+const SIDS: [&str; 18] = [
     "2001:db8:f:1::/128",
     "2001:db8:f:2::/128",
     "2001:db8:f:3::/128",
@@ -29,6 +29,9 @@ const SIDS: [&str; 15] = [
     "5f00:0:200::/48",
     "fc00:0:0:1::/64",
     "fc00:0:0:2::/64",
+    "2001:db8:f:c::/128",
+    "2001:db8:f:d::/128",
+    "2001:db8:f:e::/128",
 ];
 
 pub(super) fn mac(port: u16) -> MacAddress {
@@ -54,6 +57,35 @@ fn hop(letter: char) -> NextHop {
     NextHop { port: PortId(port), address: address(&format!("fe80::{letter}")) }
 }
 
+/// The IPv4 neighbour at a port.
+fn ipv4_hop(port: u16) -> NextHop {
+    NextHop { port: PortId(port), address: Ipv4Addr::new(192, 0, 2, port as u8 + 1).to_ipv6_mapped() }
+}
+
+/// Routes of IPv4 in both tables, which the program knows nothing of (D262).
+fn add_ipv4(node: &mut Node) {
+    let mut apply = |command: Command| node.apply(command).expect("a command that the node takes");
+    for port in 0..PORTS {
+        apply(Command::AddNeighbour { next_hop: ipv4_hop(port), mac: MacAddress([2, 0, 0, 0, 8, port as u8]) });
+    }
+    for table in [TableId(0), TableId(1)] {
+        for (to, action) in [
+            ([10, 1], RouteAction::Via(vec![ipv4_hop(1)])),
+            ([10, 2], RouteAction::Via(vec![ipv4_hop(2), ipv4_hop(3)])),
+            ([10, 3], encaps(&["2001:db8:a::1"])),
+            ([10, 4], encaps(&["2001:db8:f:1::", "2001:db8:f:c::"])),
+        ] {
+            let prefix = Prefix::of_ipv4(Ipv4Addr::new(to[0], to[1], 0, 0), 16).expect("a length");
+            apply(Command::AddRoute { table, prefix, action });
+        }
+    }
+}
+
+fn encaps(segments: &[&str]) -> RouteAction {
+    let segments = segments.iter().map(|segment| address(segment)).collect();
+    RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None }
+}
+
 fn behavior(sid: &str) -> SidBehavior {
     let psp = Flavors { psp: true, ..Flavors::default() };
     let all = Flavors { psp: true, usp: true, usd: true, next_csid: None };
@@ -76,14 +108,17 @@ fn behavior(sid: &str) -> SidBehavior {
         11 => SidBehavior::End(Flavors::MICRO),
         12 => SidBehavior::EndX(Flavors::MICRO, hop('b')),
         13 => SidBehavior::End(long),
-        _ => SidBehavior::End(longer),
+        14 => SidBehavior::End(longer),
+        15 => SidBehavior::EndDt4(TableId(1)),
+        16 => SidBehavior::EndDt46(TableId(1)),
+        _ => SidBehavior::EndDx4 { next_hop: ipv4_hop(2), table: TableId(1) },
     }
 }
 
 /// Whether the program has a SID: all but those without MAC address of the neighbour, of multicast and of congestion,
-/// and the one that is too long.
+/// the one that is too long, and those of IPv4.
 pub(super) fn is_programs(sid: Prefix) -> bool {
-    ![4, 8, 9, 14].iter().any(|number| prefix(SIDS[*number]) == sid)
+    ![4, 8, 9, 14, 15, 16, 17].iter().any(|number| prefix(SIDS[*number]) == sid)
 }
 
 /// The node of a seed. One of three has a domain, and another one a default route.
@@ -143,6 +178,8 @@ pub(super) fn node(seed: u64) -> Node {
     for sid in SIDS {
         apply(Command::AddSid { prefix: prefix(sid), behavior: behavior(sid) });
     }
+    add_ipv4(&mut node);
+    let mut apply = |command: Command| node.apply(command).expect("a command that the node takes");
     if seed % 3 == 1 {
         let prefixes = |list: &[&str]| list.iter().map(|text| prefix(text)).collect();
         apply(Command::SetDomain(Domain {

@@ -44,7 +44,7 @@ const DESTINATIONS: [&str; 36] = [
     "fc00:0:0:1::",
 ];
 
-const SIDS: u64 = 11;
+const SIDS: u64 = 14;
 
 fn destination(random: &mut Random) -> [u8; 16] {
     if random.happens(450) {
@@ -101,7 +101,8 @@ fn payload(random: &mut Random, depth: u32) -> (u8, Vec<u8>) {
             let len = random.below(40) as usize;
             (59, octets(random, len))
         }
-        40..65 if depth < 3 => (41, packet(random, depth + 1)),
+        40..45 => (4, ipv4(random)),
+        45..65 if depth < 3 => (41, packet(random, depth + 1)),
         65..95 if depth < 3 => (43, routing_header(random, depth)),
         95..98 if depth < 3 => {
             let (next, rest) = payload(random, depth + 1);
@@ -117,6 +118,7 @@ fn payload(random: &mut Random, depth: u32) -> (u8, Vec<u8>) {
 
 fn routing_header(random: &mut Random, depth: u32) -> Vec<u8> {
     let (next, rest) = match random.happens(600) {
+        true if random.happens(150) => (4, ipv4(random)),
         true => (41, packet(random, depth + 1)),
         false => payload(random, depth + 1),
     };
@@ -163,6 +165,28 @@ fn packet(random: &mut Random, depth: u32) -> Vec<u8> {
     octets
 }
 
+/// An IPv4 packet, often with a right checksum.
+fn ipv4(random: &mut Random) -> Vec<u8> {
+    let len = match random.below(10) {
+        0 => random.between(1400, 1600),
+        _ => random.between(0, 60),
+    } as usize;
+    let (tos, ttl, protocol) =
+        (random.below(256) as u8, random.one_of(&[0, 1, 2, 64, 255]), random.one_of(&[1, 6, 17]));
+    let mut octets = [&[0x45, tos][..], &(20 + len as u16).to_be_bytes(), &[0, 1, 0, 0, ttl, protocol, 0, 0]].concat();
+    octets[6] = random.one_of(&[0x40, 0x40, 0, 0x20]);
+    octets.extend([10, 9, 0, random.below(256) as u8, 10, random.between(1, 5) as u8, 0, random.below(256) as u8]);
+    let sum: u32 = octets.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    octets[10..12].copy_from_slice(&(!((sum & 0xFFFF) + (sum >> 16)) as u16).to_be_bytes());
+    octets.extend((0..len).map(|_| random.below(256) as u8));
+    if random.happens(50) {
+        let at = random.below(20) as usize;
+        octets[at] = random.below(256) as u8;
+    }
+    octets
+}
+
 /// A frame that comes in at a port.
 pub(super) fn frame(random: &mut Random, port: u16) -> Vec<u8> {
     let to = match random.below(100) {
@@ -171,12 +195,16 @@ pub(super) fn frame(random: &mut Random, port: u16) -> Vec<u8> {
         _ => mac(port).0,
     };
     let ethertype = match random.below(100) {
-        0 => [8, 0],
-        1 => [0x81, 0],
+        0..5 => [8, 0],
+        5 => [0x81, 0],
         _ => [0x86, 0xdd],
     };
     let mut octets = [&to[..], &[2, 0, 0, 0, 9, 9], &ethertype].concat();
-    octets.extend(packet(random, 0));
+    let packet = match ethertype {
+        [8, 0] if random.happens(900) => ipv4(random),
+        _ => packet(random, 0),
+    };
+    octets.extend(packet);
     match random.below(100) {
         0 => octets.resize(octets.len() + random.between(1, 20) as usize, 0),
         1 => octets.truncate(random.between(14, octets.len() as u64) as usize),

@@ -30,10 +30,13 @@ fn it_names_behaviours_as_the_configuration_does() {
         "End",
         "End.B6.Encaps",
         "End.DX2",
+        "End.DT4",
         "End.DT6",
         "End.DX6",
+        "End.DX4",
         "End.MT",
         "End.Replicate",
+        "End.DT46",
         "uN",
         "uA",
     ];
@@ -54,7 +57,7 @@ fn it_has_groups_with_role_parent_and_expected_psns() {
     let branch = snapshot.groups[0].branches[2];
     assert_eq!((branch.address.to_string(), branch.expected_psn), ("2001:db8:ff:7::1".to_owned(), Some(0x1000)));
     assert_eq!(branch.lag, None);
-    assert_eq!((snapshot.neighbours, snapshot.configuration.generation), (4, 2));
+    assert_eq!((snapshot.neighbours, snapshot.configuration.generation), (5, 2));
 }
 
 #[test]
