@@ -59,9 +59,9 @@ pub struct ShortestPaths {
 
 /// The links that one node announces in a topology.
 #[derive(Default)]
-struct Links {
-    neighbours: Vec<(NodeId, u32)>,
-    is_overloaded: bool,
+pub(crate) struct Links {
+    pub(crate) neighbours: Vec<(NodeId, u32)>,
+    pub(crate) is_overloaded: bool,
     /// It leads out of its area.
     is_attached: bool,
 }
@@ -155,7 +155,7 @@ impl ShortestPaths {
     }
 }
 
-fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<NodeId, Links> {
+pub(crate) fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<NodeId, Links> {
     let mut links: BTreeMap<NodeId, Links> = BTreeMap::new();
     // The first fragment, which comes first, says whether the others count.
     for (id, lsp) in database.valid(now) {
@@ -269,7 +269,7 @@ fn prefixes(
 }
 
 /// The prefixes of an LSP in a topology. A locator may be announced as a prefix too; the two are one.
-fn announced(lsp: &Lsp, topology: TopologyId) -> Vec<Reachability> {
+pub(crate) fn announced(lsp: &Lsp, topology: TopologyId) -> Vec<Reachability> {
     let tlvs = lsp.tlvs();
     let reachable = Reachability::of_topology(tlvs, topology);
     let locators = Locator::of_topology(tlvs, topology).map(|Locator { metric, leak, prefix, .. }| Reachability {

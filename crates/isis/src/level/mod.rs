@@ -14,6 +14,7 @@ use crate::jitter::Jitter;
 use crate::leaks::Leaks;
 use crate::learned::{LearnedNode, learn};
 use crate::pdu::{Level, Lsp};
+use crate::repair::{Repairs, repairs};
 use crate::shortest_paths::ShortestPaths;
 use crate::speaker::{Changes, CircuitId, Counters};
 use crate::tlv::PurgeOriginator;
@@ -238,6 +239,11 @@ impl OneLevel {
     pub(crate) fn shortest_paths(&self, now: Instant) -> ShortestPaths {
         let Config { system, topology, .. } = &self.config;
         ShortestPaths::compute(&self.database, NodeId::of(*system), self.level, *topology, now)
+    }
+
+    pub(crate) fn repairs(&self, now: Instant) -> Repairs {
+        let Config { system, topology, .. } = &self.config;
+        repairs(&self.database, NodeId::of(*system), *topology, &self.shortest_paths(now), now)
     }
 
     pub(crate) fn learned(&self, now: Instant) -> BTreeMap<SystemId, LearnedNode> {

@@ -12,6 +12,7 @@ use crate::leaks::{Leaks, is_attached, own_prefixes};
 use crate::learned::LearnedNode;
 use crate::level::OneLevel;
 use crate::pdu::{Level, Levels};
+use crate::repair::Repairs;
 use crate::shortest_paths::ShortestPaths;
 use crate::tlv::AdjacencyState;
 pub use drop_reason::IsisDrop;
@@ -230,6 +231,12 @@ impl Speaker {
             }
             levels => levels.first().map(|level| level.shortest_paths(now)).unwrap_or_default(),
         }
+    }
+
+    /// Paths around each point-to-point link of a level to a neighbour, for the prefixes that are reached by that
+    /// neighbour alone (D265).
+    pub fn repairs(&self, level: Level, now: Instant) -> Repairs {
+        self.at(level).map(|at| at.repairs(now)).unwrap_or_default()
     }
 
     /// Announcements of all nodes, including this one.

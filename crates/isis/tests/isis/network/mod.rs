@@ -3,6 +3,7 @@
 mod areas;
 mod lans;
 pub(crate) mod net;
+mod repairs;
 mod topologies;
 mod two_levels;
 
