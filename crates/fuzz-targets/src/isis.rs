@@ -5,10 +5,11 @@ use crate::choices::Choices;
 use srdma_isis::ospfv3::{Locator, parse_capabilities, put_capabilities};
 use srdma_isis::tlv::{AdjacencyState, Member, ThreeWay, Topologies, TopologyId};
 use srdma_isis::{
-    CircuitConfig, CircuitId, CircuitType, Config, Hello, LanHello, Level, Lsp, NodeId, Pdu, PduKind, Speaker,
+    CircuitConfig, CircuitId, CircuitType, Config, Hello, LanHello, Level, Levels, Lsp, NodeId, Pdu, PduKind, Speaker,
     SystemId, frame,
 };
-use srdma_wire::{Instant, MacAddress};
+use srdma_wire::{Instant, MacAddress, Prefix};
+use std::net::Ipv6Addr;
 
 const OWN: SystemId = SystemId([0, 0, 0, 0, 0, 1]);
 const NEIGHBOUR: SystemId = SystemId([0, 0, 0, 0, 0, 2]);
@@ -19,13 +20,16 @@ const START: Instant = Instant::from_ns(1);
 
 /// PDUs of point-to-point circuits, and those of LANs: type, length of the header, offset of the PDU's own length.
 const KINDS: &[(u8, usize, usize)] = &[(17, 20, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8)];
+const BOTH_KINDS: &[(u8, usize, usize)] =
+    &[(17, 20, 17), (18, 27, 8), (20, 27, 8), (24, 33, 8), (25, 33, 8), (26, 17, 8), (27, 17, 8)];
 const LAN_KINDS: &[(u8, usize, usize)] = &[(16, 27, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8), (15, 27, 17)];
 
 /// Each step: the time to wait, the circuit, the length of a PDU, the PDU. They are those of point-to-point circuits,
-/// and then of LANs with multi-topology.
+/// then of LANs with multi-topology, and then of point-to-point circuits of a system at both levels.
 pub fn isis(input: &[u8]) {
-    steps(adjacent(), input, KINDS);
+    steps(adjacent(Levels::Two), input, KINDS);
     steps(on_a_lan(), input, LAN_KINDS);
+    steps(adjacent(Levels::Both), input, BOTH_KINDS);
     ospfv3(input);
 }
 
@@ -45,7 +49,7 @@ fn steps(mut speaker: Speaker, input: &[u8], kinds: &[(u8, usize, usize)]) {
             speaker.receive(now, circuit, &octets);
         }
         settle(&mut speaker, now);
-        assert!(speaker.adjacencies(circuit).count() <= 128);
+        assert!(speaker.adjacencies(Level::Two, circuit).count() <= 128);
     }
     let _ = (speaker.shortest_paths(now), speaker.learned(now));
 }
@@ -65,17 +69,19 @@ fn ospfv3(body: &[u8]) {
 }
 
 /// A speaker with a neighbour at circuit 0.
-fn adjacent() -> Speaker {
-    let config = Config { limit_lsps: LIMIT, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
+fn adjacent(levels: Levels) -> Speaker {
+    let areas = vec![vec![0x49, 0, 1]];
+    let config = Config { limit_lsps: LIMIT, levels, ..Config::new(OWN, areas.clone(), "own") };
+    let config = Config { leak_down: Prefix::new(Ipv6Addr::UNSPECIFIED, 0).into_iter().collect(), ..config };
     let mut speaker = Speaker::new(config, 1, 1);
     let circuits = [0, 1].map(|_| speaker.add_circuit(START, CircuitConfig::new(MAC)));
     let three_way = ThreeWay { state: AdjacencyState::Initializing, circuit: Some(1), neighbour: Some((OWN, 1)) };
     let hello = Hello {
-        levels: vec![Level::Two],
+        levels: levels.as_slice().to_vec(),
         source: NEIGHBOUR,
         holding_time_s: u16::MAX,
         circuit: 0,
-        areas: Vec::new(),
+        areas,
         addresses: Vec::new(),
         three_way: Some(three_way),
         topologies: Topologies::default(),
@@ -124,7 +130,7 @@ fn mend(pdu: &mut Vec<u8>, kinds: &[(u8, usize, usize)]) {
     pdu[..8].copy_from_slice(&[0x83, header_len as u8, 1, 0, kind, 1, 0, 0]);
     let length = (pdu.len() as u16).to_be_bytes();
     pdu[length_at..length_at + 2].copy_from_slice(&length);
-    if kind == 20 {
+    if kind == 18 || kind == 20 {
         let fields = |at: usize, len: usize| &pdu[at..at + len];
         let id: [u8; 8] = fields(12, 8).try_into().expect("eight octets");
         let entry = srdma_isis::tlv::LspEntry {
@@ -133,7 +139,8 @@ fn mend(pdu: &mut Vec<u8>, kinds: &[(u8, usize, usize)]) {
             sequence: u32::from_be_bytes([pdu[20], pdu[21], pdu[22], pdu[23]]),
             checksum: 0,
         };
-        *pdu = Lsp::new(Level::Two, entry, srdma_isis::LspFlags::default(), &pdu[27..]).octets().to_vec();
+        let level = if kind == 18 { Level::One } else { Level::Two };
+        *pdu = Lsp::new(level, entry, srdma_isis::LspFlags::default(), &pdu[27..]).octets().to_vec();
     }
 }
 
@@ -148,7 +155,9 @@ fn settle(speaker: &mut Speaker, now: Instant) {
             }
         }
         // Our own LSP has a place in any case, and so have those of our pseudonodes.
-        assert!(speaker.database().len() <= LIMIT + 1 + 2);
+        for level in [Level::One, Level::Two] {
+            assert!(speaker.database(level).len() <= LIMIT + 1 + 2);
+        }
         if speaker.next_deadline().is_none_or(|at| at > now) {
             return;
         }

@@ -5,7 +5,7 @@
 //! cargo run --release -p srdma-isis --example flood
 //! ```
 
-use srdma_isis::tlv::{AdjacencyState, Locator, LspEntry, Neighbour, ThreeWay, Topologies, TopologyId};
+use srdma_isis::tlv::{AdjacencyState, Leak, Locator, LspEntry, Neighbour, ThreeWay, Topologies, TopologyId};
 use srdma_isis::{
     CircuitConfig, Config, Hello, Level, Lsp, LspFlags, LspId, NodeId, Pdu, PduKind, Speaker, SystemId, frame,
 };
@@ -40,7 +40,7 @@ fn lsps() -> Vec<Lsp> {
             Locator {
                 topology: TopologyId::STANDARD,
                 metric: 0,
-                is_down: false,
+                leak: Leak::None,
                 algorithm: 0,
                 prefix,
                 sids: Vec::new(),

@@ -2,9 +2,9 @@
 
 use crate::authentication::Key;
 use crate::id::SystemId;
-use crate::pdu::{GREATEST_LSP, Level};
+use crate::pdu::{GREATEST_LSP, Levels};
 use crate::tlv::{EndXSid, Locator, Reachability, RouterCapability, TopologyId};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// A system.
@@ -15,8 +15,10 @@ pub struct Config {
     pub system: SystemId,
     /// Its area addresses, three at most; 49.0001 is `[0x49, 0x00, 0x01]`.
     pub areas: Vec<Vec<u8>>,
-    /// The level at which it works.
-    pub level: Level,
+    /// The levels at which it works.
+    pub levels: Levels,
+    /// At both levels: what it announces in level 1 of the routes of level 2, those within these prefixes (D263).
+    pub leak_down: Vec<Prefix>,
     /// The one topology of its paths, and of all that it announces (D247).
     pub topology: TopologyId,
     /// Its name, at most 255 octets.
@@ -31,7 +33,7 @@ pub struct Config {
     pub prefixes: Vec<Reachability>,
     /// Timers of the speaker.
     pub timers: Timers,
-    /// Maximum number of stored LSPs: further ones are dropped.
+    /// Maximum number of stored LSPs of a level: further ones are dropped.
     pub limit_lsps: usize,
 }
 
@@ -41,7 +43,8 @@ impl Config {
         Config {
             system,
             areas,
-            level: Level::Two,
+            levels: Levels::Two,
+            leak_down: Vec::new(),
             topology: TopologyId::STANDARD,
             hostname: hostname.to_owned(),
             key: None,

@@ -75,6 +75,9 @@ pub struct Database {
 }
 
 impl Database {
+    /// Without LSPs.
+    pub(crate) const EMPTY: Database = Database { stored: BTreeMap::new(), deadlines: BTreeSet::new(), octets: 0 };
+
     /// All LSPs, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&LspId, &Stored)> {
         self.stored.iter()

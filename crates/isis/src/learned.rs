@@ -3,7 +3,7 @@
 
 use crate::database::Database;
 use crate::id::SystemId;
-use crate::tlv::{CapabilityFlags, EndSid, Locator, Reachability, RouterCapability, TopologyId, kind};
+use crate::tlv::{CapabilityFlags, EndSid, Leak, Locator, Reachability, RouterCapability, TopologyId, kind};
 use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -45,8 +45,29 @@ impl LearnedNode {
     }
 }
 
-/// All nodes whose first fragment is there and valid. Locators are learnt from any topology: which one they are in says
-/// where paths to them are, and FRR 10.3 announces those of the IPv6 topology in the standard one (D247).
+impl LearnedNode {
+    /// Adds the announcements of the same node at another level.
+    pub(crate) fn extend(&mut self, other: LearnedNode) {
+        self.hostname = self.hostname.take().or(other.hostname);
+        self.srv6 = self.srv6.or(other.srv6);
+        add(&mut self.locators, other.locators);
+        add(&mut self.addresses, other.addresses);
+        add(&mut self.sids, other.sids);
+    }
+}
+
+/// Appends what is not there yet.
+fn add<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for item in more {
+        if !all.contains(&item) {
+            all.push(item);
+        }
+    }
+}
+
+/// All nodes whose first fragment is there and valid. What a node announces of another level is not its own (D264).
+/// Locators are learnt from any topology: which one they are in says where paths to them are, and FRR 10.3 announces
+/// those of the IPv6 topology in the standard one (D247).
 pub fn learn(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
     let mut nodes: BTreeMap<SystemId, LearnedNode> = BTreeMap::new();
     for (id, lsp) in database.valid(now).filter(|(id, _)| id.node.pseudonode == 0) {
@@ -59,10 +80,9 @@ pub fn learn(database: &Database, topology: TopologyId, now: Instant) -> BTreeMa
                     node.srv6 = node.srv6.or(found);
                 }
                 kind::SRV6_LOCATOR => {
-                    for locator in Locator::parse_all(tlv.value).unwrap_or_default() {
-                        if !node.locators.contains(&locator.prefix) {
-                            node.locators.push(locator.prefix);
-                        }
+                    let all = Locator::parse_all(tlv.value).unwrap_or_default();
+                    for locator in all.into_iter().filter(|locator| locator.leak == Leak::None) {
+                        add(&mut node.locators, [locator.prefix]);
                         node.sids.extend(locator.sids);
                     }
                 }
@@ -70,7 +90,7 @@ pub fn learn(database: &Database, topology: TopologyId, now: Instant) -> BTreeMa
             }
         }
         let announced = Reachability::of_topology(lsp.tlvs(), topology);
-        let own = announced.filter(|reachable| !reachable.is_external && !reachable.is_down);
+        let own = announced.filter(|reachable| !reachable.is_external && reachable.leak == Leak::None);
         node.addresses.extend(own.map(|own| own.prefix).filter(|prefix| prefix.prefix_len() == 128));
     }
     nodes

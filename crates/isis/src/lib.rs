@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   frames ──▶ Speaker ──▶ frames
-//!     time ──▶  │ Adjacency of each circuit: the neighbour
-//!               │ Database: the LSPs of all systems, and the circuits that need them
+//!     time ──▶  │ at each of its levels, 1, 2 or both:
+//!               │   Adjacency of each circuit: the neighbour
+//!               │   Database: the LSPs of all systems, and the circuits that need them
+//!               │ what each level announces of the other
 //!               │ shortest paths: where each locator is, by which circuit
 //!               └▶ Learned: END.C and END.E of each node, and its C-flag
 //! ```
@@ -21,11 +23,14 @@ pub mod frame;
 pub mod id;
 mod jitter;
 mod lan;
+mod leaks;
 pub mod learned;
+mod level;
 mod origin;
 pub mod ospfv3;
 pub mod pdu;
 mod reader;
+mod repair;
 pub mod shortest_paths;
 mod speaker;
 pub mod tlv;
@@ -37,7 +42,8 @@ pub use database::Database;
 pub use id::{LspId, NodeId, SystemId};
 pub use lan::LanNeighbour;
 pub use learned::{Behaviors, LearnedNode, NotificationSids};
-pub use pdu::{Hello, LanHello, Level, Lsp, LspFlags, Pdu, PduKind};
+pub use pdu::{Hello, LanHello, Level, Levels, Lsp, LspFlags, Pdu, PduKind};
 pub use reader::Malformed;
-pub use shortest_paths::{Reached, ShortestPaths};
+pub use repair::{Repair, Repairs};
+pub use shortest_paths::{Reached, Route, RouteKind, ShortestPaths};
 pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Overload, Speaker};

@@ -2,24 +2,31 @@
 
 use crate::config::Config;
 use crate::id::NodeId;
-use crate::pdu::{PduKind, put_areas};
+use crate::leaks::Leaks;
+use crate::pdu::{Level, PduKind, put_areas};
 use crate::tlv::{Member, NLPID_IPV6, Neighbour, Reachability, Tlvs, Topologies, TopologyId, kind, put};
 
 /// Fragments are numbered by an octet.
 pub(crate) const GREATEST_FRAGMENTS: usize = 256;
 
+/// What a system announces at one level, beside its configuration.
+pub(crate) struct Announced<'a> {
+    pub(crate) neighbours: &'a [Neighbour],
+    pub(crate) is_overloaded: bool,
+    /// It leads out of the area.
+    pub(crate) is_attached: bool,
+    /// The prefixes of the other level.
+    pub(crate) leaks: &'a Leaks,
+}
+
 /// The TLVs of each fragment, without those that authenticate, where an LSP is at most `limit` octets long. `None` if
 /// more than [`GREATEST_FRAGMENTS`] are needed.
-pub(crate) fn fragments(
-    config: &Config,
-    neighbours: &[Neighbour],
-    is_overloaded: bool,
-    limit: usize,
-) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn fragments(config: &Config, announced: &Announced<'_>, limit: usize) -> Option<Vec<Vec<u8>>> {
+    let Announced { neighbours, is_overloaded, is_attached, leaks } = *announced;
     let mut first = Vec::new();
     put_areas(&config.areas, &mut first);
     put(&mut first, kind::PROTOCOLS_SUPPORTED, &[NLPID_IPV6]);
-    Topologies::only(Member { topology: config.topology, is_overloaded, is_attached: false }).emit(&mut first);
+    Topologies::only(Member { topology: config.topology, is_overloaded, is_attached }).emit(&mut first);
     let name = config.hostname.as_bytes();
     if !name.is_empty() {
         put(&mut first, kind::HOSTNAME, name.get(..name.len().min(255)).unwrap_or_default());
@@ -29,6 +36,10 @@ pub(crate) fn fragments(
     Neighbour::emit_all(neighbours, config.topology, &mut others);
     Reachability::emit_all(&config.prefixes, config.topology, &mut others);
     for locator in &config.locators {
+        locator.emit(&mut others);
+    }
+    Reachability::emit_all(&leaks.prefixes, config.topology, &mut others);
+    for locator in &leaks.locators {
         locator.emit(&mut others);
     }
     divide(config, first, &others, limit)
@@ -45,7 +56,7 @@ pub(crate) fn fragments_of_pseudonode(config: &Config, members: &[NodeId], limit
 
 /// Divides TLVs into fragments, of which the first begins with `first`.
 fn divide(config: &Config, first: Vec<u8>, others: &[u8], limit: usize) -> Option<Vec<Vec<u8>>> {
-    let in_front = PduKind::Lsp(config.level).header_len() + config.key.as_ref().map_or(0, |key| key.tlv_len());
+    let in_front = PduKind::Lsp(Level::One).header_len() + config.key.as_ref().map_or(0, |key| key.tlv_len());
     let room = limit.saturating_sub(in_front);
     let mut fragments = vec![first];
     for tlv in Tlvs::new(others).map_while(Result::ok) {

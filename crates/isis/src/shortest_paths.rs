@@ -1,13 +1,15 @@
-//! Shortest paths over the database (ISO 10589 annex C.2), with equal ones kept side by side.
+//! Shortest paths over the database of a level (ISO 10589 annex C.2), with equal ones kept side by side, and the routes
+//! of both levels together.
 
 use crate::database::Database;
 use crate::id::NodeId;
 use crate::pdu::{Level, Lsp};
 use crate::tlv::{
-    GREATEST_PATH_METRIC, Locator, Neighbour, Reachability, Topologies, TopologyId, UNUSABLE_METRIC, kind,
+    GREATEST_PATH_METRIC, Leak, Locator, Neighbour, Reachability, Topologies, TopologyId, UNUSABLE_METRIC,
 };
 use srdma_wire::{Instant, Prefix};
 use std::cmp::{Ordering, Reverse};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::Ipv6Addr;
 
@@ -20,22 +22,59 @@ pub struct Reached {
     pub first_hops: BTreeSet<NodeId>,
 }
 
-/// The shortest paths of a database, from one node.
+/// Path to a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The level of the path.
+    pub level: Level,
+    /// Kind of the announcement.
+    pub kind: RouteKind,
+    /// Whether the prefix has come from another protocol.
+    pub is_external: bool,
+    /// The sum of metrics.
+    pub distance: u64,
+    /// The first systems of shortest paths.
+    pub first_hops: BTreeSet<NodeId>,
+}
+
+/// Kinds of announcements, the preferred one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RouteKind {
+    /// Of the level itself, or from level 1 up.
+    Up,
+    /// From level 2 down into level 1.
+    Down,
+    /// None: the nearest systems that lead out of the area.
+    OutOfArea,
+}
+
+/// The shortest paths of a database, from one node, or of the databases of both levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShortestPaths {
     /// The nodes that can be reached.
     pub nodes: BTreeMap<NodeId, Reached>,
     /// The prefixes that can be reached: locators and others, each over the nodes that announce it nearest.
-    pub prefixes: BTreeMap<Prefix, Reached>,
+    pub prefixes: BTreeMap<Prefix, Route>,
 }
 
 /// The links that one node announces in a topology.
 #[derive(Default)]
-struct Links {
-    neighbours: Vec<(NodeId, u32)>,
-    is_overloaded: bool,
+pub(crate) struct Links {
+    pub(crate) neighbours: Vec<(NodeId, u32)>,
+    pub(crate) is_overloaded: bool,
     /// It leads out of its area.
     is_attached: bool,
+}
+
+impl RouteKind {
+    /// Its name, for status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RouteKind::Up => "up",
+            RouteKind::Down => "down",
+            RouteKind::OutOfArea => "out of area",
+        }
+    }
 }
 
 impl Reached {
@@ -54,22 +93,69 @@ impl Reached {
     }
 }
 
+impl Route {
+    /// The order of RFC 5308 section 5, and last the way out of the area: a less value is preferred.
+    fn rank(&self) -> u8 {
+        match (self.kind, self.level) {
+            (RouteKind::Up, Level::One) => 0,
+            (RouteKind::Up, Level::Two) => 1,
+            (RouteKind::Down, Level::Two) => 2,
+            (RouteKind::Down, Level::One) => 3,
+            (RouteKind::OutOfArea, Level::One | Level::Two) => 4,
+        }
+    }
+
+    /// Takes another announcement of the same level: a preferred kind, or else a nearer one. Equal ones stand side by
+    /// side.
+    fn or(&mut self, other: Route) {
+        match (other.kind, other.distance).cmp(&(self.kind, self.distance)) {
+            Ordering::Less => *self = other,
+            Ordering::Equal => {
+                self.first_hops.extend(other.first_hops);
+                self.is_external &= other.is_external;
+            }
+            Ordering::Greater => {}
+        }
+    }
+}
+
 impl ShortestPaths {
+    /// The paths of level 1 and of level 2 as one system uses them. One that is `attached` leaves the area by level 2.
+    pub(crate) fn of_both(one: Self, two: Self, is_attached: bool) -> Self {
+        let mut both = two;
+        for (node, reached) in one.nodes {
+            both.nodes.insert(node, reached);
+        }
+        let of_one = one.prefixes.into_iter().filter(|(_, route)| route.kind != RouteKind::OutOfArea || !is_attached);
+        for (prefix, route) in of_one {
+            match both.prefixes.entry(prefix) {
+                Entry::Vacant(entry) => drop(entry.insert(route)),
+                Entry::Occupied(mut entry) if route.rank() < entry.get().rank() => drop(entry.insert(route)),
+                Entry::Occupied(_) => {}
+            }
+        }
+        both
+    }
+
     /// Computes them from `root` at a level, in a topology. Expired LSPs, nodes without their first fragment, and
     /// systems that are not in the topology are ignored.
     pub fn compute(database: &Database, root: NodeId, level: Level, topology: TopologyId, now: Instant) -> Self {
         let links = links(database, topology, now);
         let nodes = nodes(&links, root);
-        let mut prefixes = prefixes(database, &nodes, root, topology, now);
+        let mut prefixes = prefixes(database, &nodes, root, level, topology, now);
         // A default that is announced as a prefix takes precedence.
         let out =
             Prefix::new(Ipv6Addr::UNSPECIFIED, 0).filter(|out| level == Level::One && !prefixes.contains_key(out));
-        prefixes.extend(out.and_then(|out| Some((out, out_of_area(&links, &nodes, root)?))));
+        let leads_out = |Reached { distance, first_hops }| {
+            let kind = RouteKind::OutOfArea;
+            Route { level, kind, is_external: false, distance, first_hops }
+        };
+        prefixes.extend(out.and_then(|out| Some((out, leads_out(out_of_area(&links, &nodes, root)?)))));
         ShortestPaths { nodes, prefixes }
     }
 }
 
-fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<NodeId, Links> {
+pub(crate) fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<NodeId, Links> {
     let mut links: BTreeMap<NodeId, Links> = BTreeMap::new();
     // The first fragment, which comes first, says whether the others count.
     for (id, lsp) in database.valid(now) {
@@ -159,31 +245,40 @@ fn prefixes(
     database: &Database,
     nodes: &BTreeMap<NodeId, Reached>,
     root: NodeId,
+    level: Level,
     topology: TopologyId,
     now: Instant,
-) -> BTreeMap<Prefix, Reached> {
-    let mut prefixes: BTreeMap<Prefix, Reached> = BTreeMap::new();
+) -> BTreeMap<Prefix, Route> {
+    let mut prefixes: BTreeMap<Prefix, Route> = BTreeMap::new();
     for (id, lsp) in database.valid(now) {
         // A pseudonode announces no prefixes.
         let is_counted = id.node != root && id.node.pseudonode == 0;
         let Some(at) = nodes.get(&id.node).filter(|_| is_counted) else { continue };
-        for (prefix, metric) in announced(lsp, topology) {
-            let distance = at.distance + u64::from(metric);
-            prefixes.entry(prefix).or_insert(Reached::NOT).is_nearer_by(distance, &at.first_hops);
+        for reachable in announced(lsp, topology) {
+            let kind = if reachable.leak == Leak::Down { RouteKind::Down } else { RouteKind::Up };
+            let distance = at.distance + u64::from(reachable.metric);
+            let first_hops = at.first_hops.clone();
+            let route = Route { level, kind, is_external: reachable.is_external, distance, first_hops };
+            match prefixes.entry(reachable.prefix) {
+                Entry::Vacant(entry) => drop(entry.insert(route)),
+                Entry::Occupied(mut entry) => entry.get_mut().or(route),
+            }
         }
     }
     prefixes
 }
 
-/// The prefixes of an LSP in a topology, with their metrics. A locator may be announced as a prefix too; the two are
-/// one.
-fn announced(lsp: &Lsp, topology: TopologyId) -> Vec<(Prefix, u32)> {
+/// The prefixes of an LSP in a topology. A locator may be announced as a prefix too; the two are one.
+pub(crate) fn announced(lsp: &Lsp, topology: TopologyId) -> Vec<Reachability> {
     let tlvs = lsp.tlvs();
     let reachable = Reachability::of_topology(tlvs, topology);
-    let locators = tlvs.of_kind(kind::SRV6_LOCATOR).flat_map(|value| Locator::parse_all(value).unwrap_or_default());
-    let locators = locators.filter(|locator| locator.algorithm == 0 && locator.topology == topology);
-    let locators = locators.map(|locator| (locator.prefix, locator.metric));
-    let mut all: Vec<_> = reachable.map(|reachable| (reachable.prefix, reachable.metric)).chain(locators).collect();
-    all.retain(|(_, metric)| *metric <= GREATEST_PATH_METRIC);
+    let locators = Locator::of_topology(tlvs, topology).map(|Locator { metric, leak, prefix, .. }| Reachability {
+        metric,
+        leak,
+        is_external: false,
+        prefix,
+    });
+    let mut all: Vec<_> = reachable.chain(locators).collect();
+    all.retain(|reachable| reachable.metric <= GREATEST_PATH_METRIC);
     all
 }

@@ -8,13 +8,18 @@ pub(super) fn system(isis: &IsisSnapshot) -> String {
         isis.system.clone(),
         isis.hostname.clone(),
         isis.area.clone(),
-        isis.level.to_string(),
+        levels(&isis.levels) + if isis.is_attached { ", attached" } else { "" },
         topology(isis.topology),
         isis.authentication.clone(),
         isis.overload.clone().unwrap_or_else(|| "no".to_owned()),
     ]];
     let headings = ["system", "hostname", "area", "level", "topology", "authentication", "overload"];
     table(headings, rows.into_iter())
+}
+
+/// Levels: 1, 2 or 1-2.
+fn levels(numbers: &[u8]) -> String {
+    numbers.iter().map(u8::to_string).collect::<Vec<_>>().join("-")
 }
 
 /// A topology with its id, unless it is the standard one.
@@ -36,6 +41,7 @@ pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
         let addresses: Vec<String> = circuit.addresses.iter().map(ToString::to_string).collect();
         [
             circuit.port.clone(),
+            circuit.level.to_string(),
             state.to_owned(),
             circuit.neighbour.clone().unwrap_or_default(),
             circuit.hostname.clone().unwrap_or_default(),
@@ -45,15 +51,16 @@ pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
             circuit.designated.clone().unwrap_or_default(),
         ]
     });
-    table(["port", "state", "neighbor", "hostname", "metric", "holds", "addresses", "LAN"], rows)
+    table(["port", "level", "state", "neighbor", "hostname", "metric", "holds", "addresses", "LAN"], rows)
 }
 
 pub(super) fn database(isis: &IsisSnapshot) -> String {
     let rows = isis.lsps.iter().map(|lsp| {
-        let flags = [(lsp.is_own, "own"), (lsp.is_overloaded, "overloaded")];
+        let flags = [(lsp.is_own, "own"), (lsp.is_attached, "attached"), (lsp.is_overloaded, "overloaded")];
         let set = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_owned());
         let remarks: Vec<String> = set.chain(purge(&lsp.purged_by)).collect();
         [
+            lsp.level.to_string(),
             lsp.id.clone(),
             lsp.hostname.clone().unwrap_or_default(),
             format!("{:#010x}", lsp.sequence),
@@ -63,7 +70,7 @@ pub(super) fn database(isis: &IsisSnapshot) -> String {
             remarks.join(" "),
         ]
     });
-    table(["LSP", "hostname", "sequence", "checksum", "lifetime", "octets", ""], rows)
+    table(["level", "LSP", "hostname", "sequence", "checksum", "lifetime", "octets", ""], rows)
 }
 
 /// Generator of a purge, and the neighbour that has caused it.
@@ -98,8 +105,12 @@ fn sid_row(node: &IsisNodeSnapshot, sid: &IsisSidSnapshot) -> [String; 7] {
 }
 
 pub(super) fn routes(isis: &IsisSnapshot) -> String {
-    let rows = isis.routes.iter().map(|route| [route.prefix.clone(), route.distance.to_string(), route.via.join(" ")]);
-    table(["prefix", "distance", "via"], rows)
+    let rows = isis.routes.iter().map(|route| {
+        let kind = if route.kind == "up" { "" } else { &route.kind };
+        let (level, distance) = (route.level.to_string(), route.distance.to_string());
+        [route.prefix.clone(), level, distance, route.via.join(" "), kind.to_owned()]
+    });
+    table(["prefix", "level", "distance", "via", ""], rows)
 }
 
 fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
@@ -111,13 +122,14 @@ fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use srdma_node::daemon::{IsisCircuitSnapshot, LspSnapshot};
+    use srdma_node::daemon::{IsisCircuitSnapshot, IsisRouteSnapshot, LspSnapshot};
 
     #[test]
     fn tables_have_a_row_for_each_thing() {
         let circuit = |port: &str, state, neighbour: Option<&str>| IsisCircuitSnapshot {
             port: port.to_owned(),
             kind: "broadcast".to_owned(),
+            level: 2,
             designated: neighbour.map(|_| "0000.0000.0002.01".to_owned()),
             metric: 10,
             is_open: true,
@@ -129,6 +141,7 @@ mod tests {
             holds_s: neighbour.map(|_| 29),
         };
         let lsp = LspSnapshot {
+            level: 1,
             id: "0000.0000.0001.00-00".to_owned(),
             hostname: Some("n1".to_owned()),
             sequence: 7,
@@ -136,6 +149,7 @@ mod tests {
             lifetime_s: 1199,
             octets: 120,
             is_overloaded: false,
+            is_attached: true,
             is_own: true,
             purged_by: Vec::new(),
         };
@@ -144,6 +158,7 @@ mod tests {
             hostname: None,
             lifetime_s: 0,
             octets: 59,
+            is_attached: false,
             is_own: false,
             purged_by: vec!["0000.0000.0003".to_owned(), "0000.0000.0004".to_owned()],
             ..lsp.clone()
@@ -164,11 +179,19 @@ mod tests {
             locators: vec!["5f00:0:1::/48".to_owned()],
             sids: vec![sid],
         };
+        let route = |prefix: &str, kind: &str| IsisRouteSnapshot {
+            prefix: prefix.to_owned(),
+            level: 1,
+            kind: kind.to_owned(),
+            distance: 20,
+            via: vec!["n2".to_owned(), "n3".to_owned()],
+        };
         let isis = IsisSnapshot {
             system: "0000.0000.0001".to_owned(),
             hostname: "n1".to_owned(),
             area: "49.0001".to_owned(),
-            level: 2,
+            levels: vec![1, 2],
+            is_attached: true,
             topology: 2,
             authentication: "none".to_owned(),
             circuits: vec![
@@ -178,24 +201,25 @@ mod tests {
             ],
             lsps: vec![lsp, purge],
             nodes: vec![node],
+            routes: vec![route("5f00:0:2::/48", "up"), route("::/0", "out of area")],
             ..IsisSnapshot::default()
         };
         let expected = "\
-system           hostname   area      level   topology   authentication   overload
-0000.0000.0001   n1         49.0001   2       IPv6 (2)   none             no
+system           hostname   area      level           topology   authentication   overload
+0000.0000.0001   n1         49.0001   1-2, attached   IPv6 (2)   none             no
 ";
         assert_eq!(system(&isis), expected);
         let expected = "\
-port   state                neighbor         hostname   metric   holds   addresses   LAN
-core   up                   0000.0000.0002              10       29 s    fe80::2     0000.0000.0002.01
-n4     down                                             10
-n5     up, other topology   0000.0000.0003              10       29 s    fe80::2     0000.0000.0002.01
+port   level   state                neighbor         hostname   metric   holds   addresses   LAN
+core   2       up                   0000.0000.0002              10       29 s    fe80::2     0000.0000.0002.01
+n4     2       down                                             10
+n5     2       up, other topology   0000.0000.0003              10       29 s    fe80::2     0000.0000.0002.01
 ";
         assert_eq!(neighbors(&isis), expected);
         let expected = "\
-LSP                    hostname   sequence     checksum   lifetime   octets
-0000.0000.0001.00-00   n1         0x00000007   0x00ab     1199 s     120      own
-0000.0000.0002.00-00              0x00000007   0x00ab     0 s        59       purged by 0000.0000.0003 because of 0000.0000.0004
+level   LSP                    hostname   sequence     checksum   lifetime   octets
+1       0000.0000.0001.00-00   n1         0x00000007   0x00ab     1199 s     120      own attached
+1       0000.0000.0002.00-00              0x00000007   0x00ab     0 s        59       purged by 0000.0000.0003 because of 0000.0000.0004
 ";
         assert_eq!(database(&isis), expected);
         let expected = "\
@@ -203,6 +227,11 @@ system           hostname   C   SID               behavior        block+node+fun
 0000.0000.0001   n1         C   5f00:0:1:c000::   END.C (32769)   32+16+16+0                     notifications
 ";
         assert_eq!(sids(&isis), expected);
-        assert_eq!(routes(&isis), "prefix   distance   via\n");
+        let expected = "\
+prefix          level   distance   via
+5f00:0:2::/48   1       20         n2 n3
+::/0            1       20         n2 n3   out of area
+";
+        assert_eq!(routes(&isis), expected);
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn put_addresses(addresses: &[Ipv6Addr], out: &mut Vec<u8>) {
 }
 
 /// The area addresses of a hello.
-pub(super) fn areas_of(tlvs: Tlvs<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn areas_of(tlvs: Tlvs<'_>) -> Vec<Vec<u8>> {
     tlvs.of_kind(kind::AREA_ADDRESSES).flat_map(areas).collect()
 }
 

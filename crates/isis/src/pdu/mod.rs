@@ -14,7 +14,7 @@ mod lsp;
 mod sequence_numbers;
 
 pub use hello::Hello;
-pub(crate) use hello::put_areas;
+pub(crate) use hello::{areas_of, put_areas};
 pub use lan_hello::{GREATEST_PRIORITY, LanHello};
 pub(crate) use lsp::LSP_UNAUTHENTICATED;
 pub use lsp::{GREATEST_LSP, Lsp, LspFlags};
@@ -37,6 +37,44 @@ pub enum Level {
     /// Between areas.
     #[default]
     Two,
+}
+
+impl Level {
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        match self {
+            Level::One => 1,
+            Level::Two => 2,
+        }
+    }
+}
+
+/// The levels at which a system works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Levels {
+    /// Level 1 alone.
+    One,
+    /// Level 2 alone.
+    #[default]
+    Two,
+    /// Both: it joins its area to the others.
+    Both,
+}
+
+impl Levels {
+    /// Each of them, level 1 first.
+    pub const fn as_slice(self) -> &'static [Level] {
+        match self {
+            Levels::One => &[Level::One],
+            Levels::Two => &[Level::Two],
+            Levels::Both => &[Level::One, Level::Two],
+        }
+    }
+
+    /// Whether a level is one of them.
+    pub fn contains(self, level: Level) -> bool {
+        self.as_slice().contains(&level)
+    }
 }
 
 /// Type of a PDU.

@@ -8,21 +8,14 @@
 //!                                                          DatabaseFull ───────────────┘
 //! ```
 
-use super::Speaker;
-use crate::id::LspId;
-use crate::pdu::Range;
-use crate::tlv::LspEntry;
+use super::{CircuitId, Speaker};
+use crate::level::OneLevel;
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_S;
-use std::collections::BTreeMap;
 
 /// Time without a refused LSP after which the database is taken to be complete again, in nanoseconds (ISO 10589:
 /// waitingTime, 60 s). Neighbours send a refused LSP again every 5 s.
 const WAITING_NS: u64 = 60 * NS_PER_S;
-
-/// Time without a newer LSP after which a circuit is synchronised without CSNPs, in nanoseconds: two retransmissions.
-/// FRR sends a CSNP only once, which is lost if its side of the adjacency is up first.
-const QUIET_NS: u64 = 10 * NS_PER_S;
 
 /// Why the system has set its overload bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,59 +77,8 @@ impl Incomplete {
     }
 }
 
-/// Progress of the exchange of databases with a neighbour.
-#[derive(Clone, Debug)]
-pub(super) struct Synchronisation {
-    /// First id that its CSNPs have not covered; `None` once they have covered all.
-    uncovered: Option<LspId>,
-    /// LSPs that it has and we do not, with their sequence numbers.
-    missing: BTreeMap<LspId, u32>,
-    /// Time at which the adjacency came up, or the last newer LSP came by it.
-    quiet_since: Instant,
-    is_done: bool,
-}
-
-impl Synchronisation {
-    pub(super) fn new(now: Instant) -> Self {
-        Synchronisation { uncovered: Some(LspId::FIRST), missing: BTreeMap::new(), quiet_since: now, is_done: false }
-    }
-
-    /// A CSNP, and its entries that are newer than ours. At most `limit` of them are kept.
-    pub(super) fn on_complete(&mut self, range: Range, newer: impl Iterator<Item = LspEntry>, limit: usize) {
-        if let Some(uncovered) = self.uncovered
-            && range.first <= uncovered
-            && uncovered <= range.last
-        {
-            self.uncovered = range.last.next();
-        }
-        let room = limit.saturating_sub(self.missing.len());
-        self.missing.extend(newer.take(room).map(|entry| (entry.id, entry.sequence)));
-    }
-
-    /// An LSP is stored. `came_by_here`: by this circuit.
-    pub(super) fn on_stored(&mut self, now: Instant, id: LspId, sequence: u32, came_by_here: bool) {
-        if self.missing.get(&id).is_some_and(|missing| *missing <= sequence) {
-            self.missing.remove(&id);
-        }
-        if came_by_here {
-            self.quiet_since = now;
-        }
-    }
-
-    /// Whether it is done at `now`; it stays so.
-    fn settle(&mut self, now: Instant) -> bool {
-        let is_complete = self.uncovered.is_none() && self.missing.is_empty();
-        self.is_done |= is_complete || self.quiet_since.after_ns(QUIET_NS) <= now;
-        self.is_done
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        (!self.is_done).then(|| self.quiet_since.after_ns(QUIET_NS))
-    }
-}
-
 impl Speaker {
-    /// Why the overload bit is set; `None` if it is not.
+    /// Why the overload bit is set, at all levels; `None` if it is not.
     pub fn overload(&self) -> Option<Overload> {
         let is_starting = self.incomplete.is_starting() && self.config.timers.startup_s > 0;
         let causes = [
@@ -147,37 +89,39 @@ impl Speaker {
         causes.into_iter().find(|(applies, _)| *applies).map(|(_, cause)| cause)
     }
 
-    /// An LSP is refused for want of room.
-    pub(super) fn refuse_for_room(&mut self, now: Instant) {
-        if self.incomplete.refused_at.replace(now).is_none() {
-            self.own.touch();
-        }
-    }
-
-    /// Ends the causes that are over.
+    /// Notes refused LSPs, ends the causes that are over, and has the levels set their bits.
     pub(super) fn settle_overload(&mut self, now: Instant) {
+        // All of them are asked.
+        let refused = self.levels.iter_mut().filter_map(|level| level.take_refusal().then_some(())).count();
+        if refused > 0 {
+            self.incomplete.refused_at = Some(now);
+        }
         if self.incomplete.refused_at.is_some_and(|at| at.after_ns(WAITING_NS) <= now) {
             self.incomplete.refused_at = None;
-            self.own.touch();
         }
         if let Startup::Since(begun) = self.incomplete.startup {
             let bound = begun.after_ns(self.config.timers.startup_s * NS_PER_S);
             if bound <= now || self.is_synchronised(now) {
                 self.incomplete.startup = Startup::Over;
-                self.own.touch();
             }
+        }
+        let (is_overloaded, is_starting) = (self.overload().is_some(), self.incomplete.is_starting());
+        for level in &mut self.levels {
+            level.set_overload(is_overloaded, is_starting);
         }
     }
 
-    /// Whether every circuit whose link is up has an adjacency that is synchronised. Without such a circuit it is not.
+    /// Whether every circuit whose link is up has an adjacency, and those of all levels are synchronised: at one level
+    /// of two there may be no neighbour. Without such a circuit it is not.
     fn is_synchronised(&mut self, now: Instant) -> bool {
         let mut are_all_done = true;
         let mut links = 0;
-        for circuit in self.circuits.iter_mut().filter(|circuit| circuit.is_up) {
+        for id in (0..self.circuits.len()).map(CircuitId).filter(|id| self.is_link_up(*id)).collect::<Vec<_>>() {
             links += 1;
             // Each is settled, so that none has a deadline in the past.
-            let is_done = circuit.synchronisation.as_mut().is_some_and(|exchange| exchange.settle(now));
-            are_all_done &= is_done;
+            let settled = self.levels.iter_mut().filter_map(|level| level.settle_synchronisation(now, id));
+            let settled: Vec<bool> = settled.collect();
+            are_all_done &= !settled.is_empty() && settled.iter().all(|is_done| *is_done);
         }
         links > 0 && are_all_done
     }
@@ -186,8 +130,7 @@ impl Speaker {
         let refused = self.incomplete.refused_at.map(|at| at.after_ns(WAITING_NS));
         let Startup::Since(begun) = self.incomplete.startup else { return refused };
         let bound = begun.after_ns(self.config.timers.startup_s * NS_PER_S);
-        let links = self.circuits.iter().filter(|circuit| circuit.is_up);
-        let quiet = links.filter_map(|circuit| circuit.synchronisation.as_ref()?.next_deadline());
+        let quiet = self.levels.iter().filter_map(OneLevel::synchronisation_deadline);
         quiet.chain([bound]).chain(refused).min()
     }
 }

@@ -13,10 +13,12 @@
 
 use super::reachability::{parse_prefix, put_prefix};
 use super::topology::TopologyId;
-use super::{GREATEST_VALUE, Tlvs, kind, put};
+use super::{GREATEST_VALUE, Leak, Tlvs, kind, put};
 use crate::reader::{Malformed, Reader};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
+
+const FLAG_DOWN: u8 = 0x80;
 
 const SUB_END_SID: u8 = 5;
 const SUB_SID_STRUCTURE: u8 = 1;
@@ -32,8 +34,8 @@ pub struct Locator {
     pub topology: TopologyId,
     /// Its metric behind the system.
     pub metric: u32,
-    /// D: leaked from level 2 down.
-    pub is_down: bool,
+    /// Whether it comes from the other level; D: from level 2 down.
+    pub leak: Leak,
     /// The algorithm of its paths; 0 for shortest ones.
     pub algorithm: u8,
     pub prefix: Prefix,
@@ -79,18 +81,27 @@ impl Locator {
             let subs = Tlvs::new(reader.take(usize::from(length))?);
             let sids = subs.of_kind(SUB_END_SID).filter_map(|value| EndSid::parse(value).ok());
             let sids = sids.filter(|sid| prefix.contains(sid.sid)).collect();
-            locators.push(Locator { topology, metric, is_down: flags & 0x80 != 0, algorithm, prefix, sids });
+            let leak = Leak::parse(flags & FLAG_DOWN != 0, subs);
+            locators.push(Locator { topology, metric, leak, algorithm, prefix, sids });
         }
         Ok(locators)
+    }
+
+    /// The locators that TLVs have in a topology, for shortest paths. TLVs that are malformed are left out.
+    pub fn of_topology(tlvs: Tlvs<'_>, topology: TopologyId) -> impl Iterator<Item = Self> {
+        let all = tlvs.of_kind(kind::SRV6_LOCATOR).flat_map(|value| Locator::parse_all(value).unwrap_or_default());
+        all.filter(move |locator| locator.algorithm == 0 && locator.topology == topology)
     }
 
     /// Appends the locator; in several TLVs, if its SIDs need them.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let subs = self.sids.iter().map(EndSid::octets);
-        let mut parts = vec![Vec::new()];
+        let mut front = Vec::new();
+        self.leak.emit(&mut front);
+        let mut parts = vec![front.clone()];
         for sub in subs {
             if parts.last().is_some_and(|part| part.len() + sub.len() > GREATEST_VALUE - GREATEST_FRONT) {
-                parts.push(Vec::new());
+                parts.push(front.clone());
             }
             if let Some(part) = parts.last_mut() {
                 part.extend(sub);
@@ -99,7 +110,7 @@ impl Locator {
         for part in parts {
             let mut value = self.topology.octets().to_vec();
             value.extend(self.metric.to_be_bytes());
-            value.extend([u8::from(self.is_down) << 7, self.algorithm]);
+            value.extend([if self.leak.is_down() { FLAG_DOWN } else { 0 }, self.algorithm]);
             put_prefix(&mut value, self.prefix);
             value.push(part.len() as u8);
             value.extend(part);

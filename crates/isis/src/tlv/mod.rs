@@ -9,6 +9,7 @@
 mod capability;
 mod entries;
 pub(crate) mod lan_neighbours;
+mod leak;
 mod locator;
 mod neighbour;
 mod purge_originator;
@@ -18,6 +19,7 @@ mod topology;
 
 pub use capability::{CapabilityFlags, MaximumSidDepths, RouterCapability};
 pub use entries::LspEntry;
+pub use leak::Leak;
 pub use locator::{EndSid, Locator, SidStructure};
 pub use neighbour::{EndXSid, Neighbour, UNUSABLE_METRIC};
 pub use purge_originator::PurgeOriginator;

@@ -5,7 +5,7 @@
 //! ```
 
 use super::topology::{TopologyId, values_of};
-use super::{Tlvs, kind, octets_of, put_all};
+use super::{Leak, Tlvs, kind, octets_of, put_all};
 use crate::reader::{Malformed, Reader};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
@@ -23,8 +23,8 @@ pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
 pub struct Reachability {
     /// Its metric behind the system.
     pub metric: u32,
-    /// Leaked from level 2 down.
-    pub is_down: bool,
+    /// Whether it comes from the other level.
+    pub leak: Leak,
     /// It has come from another protocol.
     pub is_external: bool,
     pub prefix: Prefix,
@@ -42,12 +42,14 @@ impl Reachability {
         while !reader.is_empty() {
             let (metric, flags) = (reader.u32()?, reader.u8()?);
             let prefix = parse_prefix(&mut reader)?;
-            if flags & FLAG_SUB_TLVS != 0 {
+            let subs = if flags & FLAG_SUB_TLVS == 0 {
+                Tlvs::new(&[])
+            } else {
                 let length = reader.u8()?;
-                reader.take(usize::from(length))?;
-            }
-            let (is_down, is_external) = (flags & FLAG_DOWN != 0, flags & FLAG_EXTERNAL != 0);
-            prefixes.push(Reachability { metric, is_down, is_external, prefix });
+                Tlvs::new(reader.take(usize::from(length))?)
+            };
+            let (leak, is_external) = (Leak::parse(flags & FLAG_DOWN != 0, subs), flags & FLAG_EXTERNAL != 0);
+            prefixes.push(Reachability { metric, leak, is_external, prefix });
         }
         Ok(prefixes)
     }
@@ -70,8 +72,15 @@ impl Reachability {
     fn octets(&self) -> Vec<u8> {
         let mut octets = self.metric.to_be_bytes().to_vec();
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-        octets.push(flag(self.is_down, FLAG_DOWN) | flag(self.is_external, FLAG_EXTERNAL));
+        let mut subs = Vec::new();
+        self.leak.emit(&mut subs);
+        let flags = flag(self.leak.is_down(), FLAG_DOWN) | flag(self.is_external, FLAG_EXTERNAL);
+        octets.push(flags | flag(!subs.is_empty(), FLAG_SUB_TLVS));
         put_prefix(&mut octets, self.prefix);
+        if !subs.is_empty() {
+            octets.push(subs.len() as u8);
+            octets.extend(subs);
+        }
         octets
     }
 }

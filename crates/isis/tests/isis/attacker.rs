@@ -167,7 +167,7 @@ fn without_a_key_routes_change() {
     net.run_ms(20_000);
     let expected = routes(&net);
     let own = LspId { node: NodeId::of(srdma_isis::SystemId([0, 0, 0, 0, 0, 3])), fragment: 0 };
-    let sequence = net.speakers[0].database().get(own).unwrap().lsp().entry.sequence;
+    let sequence = net.speakers[0].database(Level::Two).get(own).unwrap().lsp().entry.sequence;
     let entry = LspEntry { lifetime_s: 0, id: own, sequence, checksum: 0 };
     let purge = Lsp::new(Level::Two, entry, LspFlags::default(), &[]);
     let victim = (0, CircuitId(0));
@@ -177,5 +177,5 @@ fn without_a_key_routes_change() {
     assert!(!without.contains_key(&locator(3).to_string()));
     net.run_ms(1_000);
     assert_eq!(routes(&net), expected, "its system has originated it again");
-    assert_eq!(net.speakers[0].adjacency(CircuitId(0)).unwrap().state, AdjacencyState::Up);
+    assert_eq!(net.speakers[0].adjacency(Level::Two, CircuitId(0)).unwrap().state, AdjacencyState::Up);
 }

@@ -37,7 +37,7 @@ fn adjacent(limit_lsps: usize) -> (Speaker, CircuitId) {
     let mut speaker = Speaker::new(config, 1, 1);
     let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
     speaker.receive(NOW, circuit, &framed(&hello(AdjacencyState::Initializing, Some((OWN, 1))).emit(&[])));
-    assert_eq!(speaker.adjacency(circuit).unwrap().state, AdjacencyState::Up);
+    assert_eq!(speaker.adjacency(Level::Two, circuit).unwrap().state, AdjacencyState::Up);
     speaker.tick(NOW);
     (speaker, circuit)
 }
@@ -81,7 +81,7 @@ fn a_full_database_stores_no_more_lsps() {
         speaker.receive(NOW, circuit, &framed(lsp(number, 1, 1200, &[]).octets()));
         speaker.tick(NOW);
     }
-    assert_eq!(speaker.database().len(), 10, "our own among them");
+    assert_eq!(speaker.database(Level::Two).len(), 10, "our own among them");
     assert_eq!(speaker.drops()[&IsisDrop::DatabaseFull], 91);
 }
 
@@ -98,7 +98,7 @@ fn a_full_database_stores_no_more_lsps_of_our_own_system() {
         speaker.receive(NOW, circuit, &framed(Lsp::new(Level::Two, entry, LspFlags::default(), &[]).octets()));
         speaker.tick(NOW);
     }
-    assert_eq!(speaker.database().len(), 10, "their purges among them");
+    assert_eq!(speaker.database(Level::Two).len(), 10, "their purges among them");
     assert_eq!(speaker.drops()[&IsisDrop::DatabaseFull], 191);
 }
 
@@ -107,7 +107,7 @@ fn a_purge_of_an_unknown_lsp_is_acknowledged_and_not_stored() {
     let (mut speaker, circuit) = adjacent(10);
     while speaker.poll_transmit().is_some() {}
     speaker.receive(NOW, circuit, &framed(lsp(7, 3, 0, &[]).octets()));
-    assert_eq!(speaker.database().len(), 1);
+    assert_eq!(speaker.database(Level::Two).len(), 1);
     let (_, octets) = speaker.poll_transmit().unwrap();
     let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
     let entries = srdma_isis::pdu::Partial::parse(&pdu).unwrap().entries;
@@ -126,7 +126,7 @@ fn a_wrong_checksum_and_an_overrun_are_distinguished() {
     assert_eq!(speaker.drops()[&IsisDrop::Malformed], 1);
     speaker.receive(NOW, circuit, &framed(&octets[..20]));
     assert_eq!(speaker.drops()[&IsisDrop::Malformed], 2);
-    assert_eq!(speaker.database().len(), 1);
+    assert_eq!(speaker.database(Level::Two).len(), 1);
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
     speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[137, 1, b'a']).octets()));
     speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[137, 1, b'b']).octets()));
     assert_eq!(speaker.counters().confusions, 1);
-    let stored = speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap();
+    let stored = speaker.database(Level::Two).get(lsp(7, 1, 0, &[]).entry.id).unwrap();
     assert_eq!(stored.lifetime_s(NOW), 0);
     // The system originates it again.
     speaker.receive(NOW, circuit, &framed(lsp(7, 2, 1200, &[137, 1, b'b']).octets()));
-    assert_eq!(speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
+    assert_eq!(speaker.database(Level::Two).get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
 }
 
 /// RFC 7987: neither digest nor checksum covers the lifetime.
@@ -147,7 +147,7 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
 fn a_lifetime_below_the_least_one_is_raised() {
     let (mut speaker, circuit) = adjacent(10);
     let id = |number| lsp(number, 1, 0, &[]).entry.id;
-    let lifetime_s = |speaker: &Speaker, number| speaker.database().get(id(number)).unwrap().lifetime_s(NOW);
+    let lifetime_s = |speaker: &Speaker, number| speaker.database(Level::Two).get(id(number)).unwrap().lifetime_s(NOW);
     for (number, received_s, stored_s) in [(7, 1, 1200), (8, 1199, 1200), (9, 1201, 1201), (10, 65_535, 65_535)] {
         speaker.receive(NOW, circuit, &framed(lsp(number, 1, received_s, &[]).octets()));
         assert_eq!(lifetime_s(&speaker, number), stored_s);
@@ -180,7 +180,7 @@ fn pdus_without_an_adjacency_are_ignored() {
     assert_eq!(refused(&mut speaker, &hello(AdjacencyState::Initializing, Some((OWN, 2)))), 4);
     let of_ipv6 = Topologies::only(Member { topology: TopologyId::IPV6_UNICAST, ..Member::default() });
     assert_eq!(refused(&mut speaker, &Hello { topologies: of_ipv6, ..fine.clone() }), 5);
-    assert!(speaker.adjacency(circuit).is_none());
+    assert!(speaker.adjacency(Level::Two, circuit).is_none());
     assert_eq!(refused(&mut speaker, &fine), 5);
 }
 
@@ -193,7 +193,7 @@ fn on_a_lan(limit_lsps: usize) -> (Speaker, CircuitId) {
     let circuit =
         speaker.add_circuit(NOW, CircuitConfig { kind, ..CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])) });
     speaker.receive(NOW, circuit, &lan_hello(2));
-    assert!(speaker.adjacency(circuit).unwrap().is_up());
+    assert!(speaker.adjacency(Level::Two, circuit).unwrap().is_up());
     speaker.tick(NOW);
     (speaker, circuit)
 }
@@ -220,7 +220,7 @@ fn lan_hello(number: u16) -> Vec<u8> {
 fn a_lan_has_so_many_neighbours_and_no_more() {
     let (mut speaker, circuit) = on_a_lan(10);
     (2..300).for_each(|number| speaker.receive(NOW, circuit, &lan_hello(number)));
-    assert_eq!(speaker.adjacencies(circuit).count(), 128);
+    assert_eq!(speaker.adjacencies(Level::Two, circuit).count(), 128);
     assert_eq!(speaker.drops()[&IsisDrop::Hello(HelloRefusal::TooManyNeighbours)], 299 - 129);
     // Its hello names all of them, and its pseudonode all and itself.
     while speaker.poll_transmit().is_some() {}
@@ -236,9 +236,9 @@ fn a_lan_has_so_many_neighbours_and_no_more() {
     }
     assert!(hellos > 0);
     let pseudonode = NodeId { system: OWN, pseudonode: 1 };
-    assert_eq!(speaker.designated(circuit), Some(pseudonode));
+    assert_eq!(speaker.designated(Level::Two, circuit), Some(pseudonode));
     let members: usize = (0..=1)
-        .filter_map(|fragment| speaker.database().get(LspId { node: pseudonode, fragment }))
+        .filter_map(|fragment| speaker.database(Level::Two).get(LspId { node: pseudonode, fragment }))
         .map(|stored| Neighbour::of_topology(stored.lsp().tlvs(), TopologyId::STANDARD).count())
         .sum();
     assert_eq!(members, 129);
@@ -261,7 +261,7 @@ fn hellos_of_a_lan_are_refused_by_name() {
     assert_eq!(level_1, "hello_own_system_id 1, hello_other_level 1");
     let of_level_1 = refused(&mut speaker, &|hello| hello.levels = vec![Level::One], Level::Two);
     assert_eq!(of_level_1, "hello_own_system_id 1, hello_other_level 2");
-    assert_eq!(speaker.adjacencies(circuit).count(), 1);
+    assert_eq!(speaker.adjacencies(Level::Two, circuit).count(), 1);
     // A hello of a point-to-point circuit, and one of a LAN there.
     speaker.receive(NOW, circuit, &framed(&hello(AdjacencyState::Initializing, None).emit(&[])));
     let (mut other, other_circuit) = adjacent(10);
@@ -286,9 +286,9 @@ fn lsps_of_strangers_on_a_lan_are_dropped() {
     let (mut speaker, circuit) = on_a_lan(10);
     let octets = |from: u8| frame::wrap(MacAddress([2, 0, 0, 0, 0, from]), lsp(7, 1, 1200, &[]).octets()).unwrap();
     speaker.receive(NOW, circuit, &octets(3));
-    assert_eq!((speaker.drops()[&IsisDrop::NoAdjacency], speaker.database().len()), (1, 1));
+    assert_eq!((speaker.drops()[&IsisDrop::NoAdjacency], speaker.database(Level::Two).len()), (1, 1));
     speaker.receive(NOW, circuit, &octets(2));
-    assert_eq!(speaker.database().len(), 2);
+    assert_eq!(speaker.database(Level::Two).len(), 2);
 }
 
 fn frames_of_others() -> Vec<Vec<u8>> {
@@ -320,7 +320,7 @@ proptest! {
             now = now.after_ns(ms * 1_000_000);
             speaker.tick(now);
             // A pseudonode's LSP has a place in any case.
-            prop_assert!(speaker.database().len() <= 6 + usize::from(lan));
+            prop_assert!(speaker.database(Level::Two).len() <= 6 + usize::from(lan));
             prop_assert!(speaker.next_deadline().unwrap() > now || speaker.next_deadline().unwrap() == Instant::ZERO);
             while speaker.poll_transmit().is_some() {}
             let _ = (speaker.shortest_paths(now), speaker.learned(now));

@@ -4,7 +4,8 @@
 use srdma_capture::Reader;
 use srdma_isis::tlv::{AdjacencyState, Neighbour, TopologyId, kind};
 use srdma_isis::{
-    CircuitConfig, CircuitId, CircuitType, Config, LanHello, Lsp, LspId, NodeId, Pdu, PduKind, Speaker, SystemId, frame,
+    CircuitConfig, CircuitId, CircuitType, Config, LanHello, Level, Lsp, LspId, NodeId, Pdu, PduKind, Speaker,
+    SystemId, frame,
 };
 use srdma_wire::{Instant, MacAddress};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,11 +113,11 @@ impl Place {
 
     fn own(&self, pseudonode: u8) -> Lsp {
         let id = LspId { node: NodeId { system: system(self.number), pseudonode }, fragment: 0 };
-        self.speaker.database().get(id).expect("its own").lsp().clone()
+        self.speaker.database(Level::Two).get(id).expect("its own").lsp().clone()
     }
 
     fn neighbours_up(&self) -> Vec<u8> {
-        let up = self.speaker.adjacencies(LAN).filter(|adjacency| adjacency.state == AdjacencyState::Up);
+        let up = self.speaker.adjacencies(Level::Two, LAN).filter(|adjacency| adjacency.state == AdjacencyState::Up);
         up.map(|adjacency| adjacency.neighbour.0[5]).collect()
     }
 }
@@ -131,7 +132,11 @@ fn a_speaker_in_the_place_of_f1_follows_the_elections() {
     let designated = |number: u8| Some(NodeId { system: system(number), pseudonode: 2 });
     for (ms, number, up) in [(9_000, 2, vec![2]), (22_000, 3, vec![2, 3]), (33_500, 2, vec![2])] {
         place.run_to(ms);
-        assert_eq!((place.speaker.designated(LAN), place.neighbours_up()), (designated(number), up), "{ms} ms");
+        assert_eq!(
+            (place.speaker.designated(Level::Two, LAN), place.neighbours_up()),
+            (designated(number), up),
+            "{ms} ms"
+        );
         // As F1 has announced it.
         let of_f1 = lsp_of(NodeId::of(system(1)), ms);
         let links = |lsp: &Lsp| values(lsp, kind::MT_IS_REACHABILITY);
@@ -156,10 +161,10 @@ fn a_speaker_in_the_place_of_f1_follows_the_elections() {
 fn a_speaker_in_the_place_of_f3_is_designated_as_f3_is() {
     let mut place = Place::of(3, 80, 10_600);
     place.run_to(12_000);
-    assert_eq!(place.speaker.designated(LAN), None, "F2 has given up, and two hellos are not over");
+    assert_eq!(place.speaker.designated(Level::Two, LAN), None, "F2 has given up, and two hellos are not over");
     place.run_to(14_000);
     let own = NodeId { system: system(3), pseudonode: 1 };
-    assert_eq!(place.speaker.designated(LAN), Some(own));
+    assert_eq!(place.speaker.designated(Level::Two, LAN), Some(own));
     // F3's own pseudonode has number 2.
     let of_f3 = lsp_of(NodeId { system: system(3), pseudonode: 2 }, 22_000);
     let entries = |lsp: &Lsp| {

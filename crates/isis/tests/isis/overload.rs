@@ -60,7 +60,7 @@ impl Bench {
             topologies: Topologies::default(),
         };
         self.receive(circuit, &hello.emit(&[]));
-        assert_eq!(self.speaker.adjacency(CircuitId(circuit)).unwrap().state, AdjacencyState::Up);
+        assert_eq!(self.speaker.adjacency(Level::Two, CircuitId(circuit)).unwrap().state, AdjacencyState::Up);
     }
 
     fn complete(&mut self, circuit: usize, first: LspId, last: LspId, lsps: &[Lsp]) {
@@ -90,7 +90,7 @@ impl Bench {
     /// The cause, and the bit of our LSP.
     fn overload(&self) -> (Option<Overload>, bool) {
         let own = LspId { node: NodeId::of(OWN), fragment: 0 };
-        (self.speaker.overload(), self.speaker.database().get(own).unwrap().lsp().flags.is_overloaded)
+        (self.speaker.overload(), self.speaker.database(Level::Two).get(own).unwrap().lsp().flags.is_overloaded)
     }
 
     /// Times of the frames of a kind in milliseconds since the start, in pairs: the gaps between them.

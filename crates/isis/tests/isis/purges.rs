@@ -50,7 +50,7 @@ impl Bench {
 
     fn with_md5() -> Self {
         let bench = Bench::new(Key::Md5 { secret: b"srdma-wan".to_vec().into() }, &[1, 3]);
-        let up = |circuit| bench.speaker.adjacency(CircuitId(circuit)).unwrap().state == AdjacencyState::Up;
+        let up = |circuit| bench.speaker.adjacency(Level::Two, CircuitId(circuit)).unwrap().state == AdjacencyState::Up;
         assert!(up(0) && up(1));
         assert_eq!(bench.routes(), ["5f00:0:9::/48 15"]);
         bench
@@ -77,7 +77,7 @@ impl Bench {
     }
 
     fn stored(&self, id: LspId) -> &Lsp {
-        self.speaker.database().get(id).unwrap().lsp()
+        self.speaker.database(Level::Two).get(id).unwrap().lsp()
     }
 
     /// The LSPs sent by a circuit.
@@ -100,7 +100,7 @@ fn with_lifetime(number: usize, lifetime_s: u16) -> Vec<u8> {
 #[test]
 fn a_signed_lsp_whose_lifetime_was_set_to_zero_is_no_purge() {
     let mut bench = Bench::with_md5();
-    let before = bench.speaker.database().get(LSP).unwrap().clone();
+    let before = bench.speaker.database(Level::Two).get(LSP).unwrap().clone();
     bench.speaker.take_changes();
     for circuit in [0, 1] {
         bench.receive(circuit, &with_lifetime(3, 0));

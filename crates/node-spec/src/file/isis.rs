@@ -12,7 +12,9 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct IsisSection {
     pub net: Located<Net>,
-    pub level: Option<Located<Integer<1, 2>>>,
+    pub level: Option<Located<IsisLevels>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leak_down: Vec<Located<Prefix>>,
     pub hostname: Option<Located<PortName>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub multi_topology: bool,
@@ -83,6 +85,40 @@ pub enum CircuitKind {
     #[default]
     PointToPoint,
     Broadcast,
+}
+
+/// The levels at which a node works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsisLevels {
+    One,
+    Two,
+    Both,
+}
+
+impl Notation for IsisLevels {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("1, 2 or \"1-2\"")
+    }
+
+    fn written(&self) -> Written {
+        match self {
+            IsisLevels::One => Written::Integer(1),
+            IsisLevels::Two => Written::Integer(2),
+            IsisLevels::Both => Written::Text("1-2".to_owned()),
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (text == "1-2").then_some(IsisLevels::Both)
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        match integer {
+            1 => Some(IsisLevels::One),
+            2 => Some(IsisLevels::Two),
+            _ => None,
+        }
+    }
 }
 
 /// The network entity title: area of 1 to 13 octets, system id, and a selector of zero.

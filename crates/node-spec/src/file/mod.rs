@@ -38,7 +38,7 @@ pub use egress::{
 pub use fast_cnp::{ConnectionSection, FastCnpSection};
 pub use group::{GroupSection, HeadendSection, ListSection, ParentSection, RegionSection, SourceSection};
 pub use ioam::{InterfaceSection, IoamSection, NamespaceSection, OpaqueSection, WideValue};
-pub use isis::{Algorithm, CircuitKind, CircuitSection, IsisSection, KeySection, LocatorSection, Net};
+pub use isis::{Algorithm, CircuitKind, CircuitSection, IsisLevels, IsisSection, KeySection, LocatorSection, Net};
 pub use located::{Located, Notation, Written};
 pub use member::{BranchSection, Epoch, JoinSection, ReceiverSection};
 pub use node::{

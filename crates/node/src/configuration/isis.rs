@@ -5,11 +5,12 @@ use super::ports::port_named;
 use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_isis::tlv::{
-    CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure, TopologyId,
+    CapabilityFlags, EndSid, EndXSid, Leak, Locator, Reachability, RouterCapability, SidStructure, TopologyId,
 };
-use srdma_isis::{Behaviors, CircuitType, Config, Key, Level, Secret, SystemId, Timers};
+use srdma_isis::{Behaviors, CircuitType, Config, Key, Levels, Secret, SystemId, Timers};
 use srdma_node_spec::file::{
-    Algorithm, CircuitKind, CircuitSection, Integer, IsisSection, KeySection, Located, LocatorSection, Net, NodeFile,
+    Algorithm, CircuitKind, CircuitSection, Integer, IsisLevels, IsisSection, KeySection, Located, LocatorSection, Net,
+    NodeFile,
 };
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -57,10 +58,8 @@ pub(super) fn settings(
     let Net { area, system } = &section.net.value;
     let hostname = section.hostname.as_ref().map_or(name, |hostname| &hostname.value.0);
     let mut config = Config::new(SystemId(*system), vec![area.clone()], hostname);
-    config.level = match section.level.as_ref().map(|level| level.value.get()) {
-        Some(1) => Level::One,
-        _ => Level::Two,
-    };
+    config.levels = levels(section)?;
+    config.leak_down = section.leak_down.iter().map(|prefix| prefix.value).collect();
     config.topology = topology(section);
     config.is_overloaded = section.overload;
     config.key = section.key.as_ref().map(|section| key(path, section)).transpose()?;
@@ -89,6 +88,21 @@ pub(super) fn settings(
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
     Ok(Some(IsisSettings { system: config, circuits, behaviors }))
+}
+
+fn levels(section: &IsisSection) -> Result<Levels, Problem> {
+    let levels = match section.level.as_ref().map(|level| level.value) {
+        Some(IsisLevels::One) => Levels::One,
+        None | Some(IsisLevels::Two) => Levels::Two,
+        Some(IsisLevels::Both) => Levels::Both,
+    };
+    match section.leak_down.first() {
+        Some(first) if levels != Levels::Both => {
+            let text = "leak_down without level = \"1-2\": routes of level 2 leak by a node at both levels";
+            Err(Problem::new(first.at, text))
+        }
+        _ => Ok(levels),
+    }
 }
 
 /// The topology of all that the node announces (D247).
@@ -173,7 +187,7 @@ fn timers(section: &IsisSection) -> Result<Timers, Problem> {
 /// The node's loopback, the prefixes of the file, and locators: systems without SRv6 learn these by no other TLV (RFC
 /// 9352 section 5).
 fn prefixes(section: &IsisSection, node: &NodeConfig, locators: &[Locator]) -> Vec<Reachability> {
-    let reachable = |prefix, metric| Reachability { metric, is_down: false, is_external: false, prefix };
+    let reachable = |prefix, metric| Reachability { metric, leak: Leak::None, is_external: false, prefix };
     let mut known = BTreeSet::new();
     let own = std::iter::once(Prefix::host(node.loopback)).chain(section.prefixes.iter().map(|prefix| prefix.value));
     let own = own.map(|prefix| reachable(prefix, 0));
@@ -194,7 +208,7 @@ fn locator(section: &LocatorSection, topology: TopologyId, sids: &Sids<'_>) -> R
         let structure = Some(structure(prefix, block_bits, sid, behavior));
         EndSid { behavior, sid: sid.address(), structure }
     });
-    Ok(Locator { topology, metric, is_down: false, algorithm: 0, prefix, sids: sids.collect() })
+    Ok(Locator { topology, metric, leak: Leak::None, algorithm: 0, prefix, sids: sids.collect() })
 }
 
 fn circuits(

@@ -47,6 +47,7 @@ fn example() -> Snapshot {
 fn isis() -> IsisSnapshot {
     let circuit = IsisCircuitSnapshot {
         kind: "point-to-point".to_owned(),
+        level: 2,
         designated: None,
         is_in_topology: true,
         port: "core".to_owned(),
@@ -62,7 +63,7 @@ fn isis() -> IsisSnapshot {
         system: "0000.0000.0006".to_owned(),
         hostname: "n6".to_owned(),
         area: "49.0001".to_owned(),
-        level: 2,
+        levels: vec![2],
         authentication: "hmac-sha256".to_owned(),
         overload: Some("starting".to_owned()),
         circuits: vec![circuit],

@@ -2,6 +2,7 @@
 
 mod area;
 mod lan;
+mod levels;
 
 use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;

@@ -1,8 +1,10 @@
 //! The way out of a level-1 area: the nearest system whose attached bit is set (ISO 10589 section 7.2.9, D249).
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
-use srdma_isis::tlv::{AdjacencyState, LspEntry, Member, Neighbour, Reachability, ThreeWay, Topologies, TopologyId};
-use srdma_isis::{CircuitId, Config, Hello, Level, Lsp, LspFlags, LspId, NodeId, frame};
+use srdma_isis::tlv::{
+    AdjacencyState, Leak, LspEntry, Member, Neighbour, Reachability, ThreeWay, Topologies, TopologyId,
+};
+use srdma_isis::{CircuitId, Config, Hello, Level, Levels, Lsp, LspFlags, LspId, NodeId, frame};
 use srdma_wire::{MacAddress, Prefix};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -23,7 +25,7 @@ struct Area {
 impl Area {
     fn new(of: fn(usize) -> Config) -> Self {
         let mut net = Net::default();
-        (0..3).for_each(|number| assert_eq!(net.add(Config { level: LEVEL, ..of(number) }), number));
+        (0..3).for_each(|number| assert_eq!(net.add(Config { levels: Levels::One, ..of(number) }), number));
         (1..3).for_each(|number| net.join(number - 1, number, 10));
         let topology = of(0).topology;
         let mut area = Area { net, sequence: 0, topology };
@@ -89,7 +91,7 @@ fn the_nearest_attached_system_leads_out() {
     area.announce(2, LspFlags { is_overloaded: true, ..ATTACHED }, Member::default(), &[]);
     assert_eq!(area.out_of(2), by(30, &[1]), "no path leads through an overloaded system");
     // A default among its prefixes is one that was announced.
-    let default = Reachability { metric: 5, is_down: false, is_external: false, prefix: everything() };
+    let default = Reachability { metric: 5, leak: Leak::None, is_external: false, prefix: everything() };
     area.announce(2, LspFlags { is_attached: false, ..ATTACHED }, Member::default(), &[default]);
     assert_eq!(area.out_of(0), by(35, &[1]));
     assert!(area.net.speakers[0].shortest_paths(area.net.now).prefixes.contains_key(&locator(2)));
@@ -119,13 +121,13 @@ fn between_areas_there_is_no_default() {
     net.join(0, 1, 10);
     net.run_ms(1_000);
     let id = LspId { node: NodeId::of(system(1)), fragment: 0 };
-    let sequence = net.speakers[0].database().get(id).unwrap().lsp().entry.sequence;
+    let sequence = net.speakers[0].database(Level::Two).get(id).unwrap().lsp().entry.sequence;
     let mut tlvs = Vec::new();
     let neighbour = Neighbour { node: NodeId::of(system(0)), metric: 10, end_x: Vec::new() };
     Neighbour::emit_all(&[neighbour], TopologyId::STANDARD, &mut tlvs);
     let entry = LspEntry { lifetime_s: 1200, id, sequence: sequence + 1, checksum: 0 };
     let lsp = Lsp::new(Level::Two, entry, ATTACHED, &tlvs);
     net.speakers[0].receive(net.now, CircuitId(0), &frame::wrap(MacAddress([2; 6]), lsp.octets()).unwrap());
-    assert!(net.speakers[0].database().get(id).unwrap().lsp().flags.is_attached);
+    assert!(net.speakers[0].database(Level::Two).get(id).unwrap().lsp().flags.is_attached);
     assert!(net.speakers[0].shortest_paths(net.now).prefixes.is_empty());
 }

@@ -2,10 +2,10 @@
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
 use super::{all_distances, chance, direct_links};
-use srdma_isis::tlv::{AdjacencyState, LspEntry, Neighbour, Reachability, TopologyId};
+use srdma_isis::tlv::{AdjacencyState, Leak, LspEntry, Neighbour, Reachability, TopologyId};
 use srdma_isis::{
-    CircuitConfig, CircuitId, CircuitType, Config, HelloRefusal, IsisDrop, Key, Level, Lsp, LspFlags, LspId, NodeId,
-    Pdu, PduKind, frame,
+    CircuitConfig, CircuitId, CircuitType, Config, HelloRefusal, IsisDrop, Key, Level, Levels, Lsp, LspFlags, LspId,
+    NodeId, Pdu, PduKind, frame,
 };
 use srdma_wire::MacAddress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ fn lan(priorities: &[u8]) -> Net {
 /// The pseudonodes that the live systems know by their hellos.
 fn designated(net: &Net) -> BTreeSet<Option<NodeId>> {
     let live = (0..net.speakers.len()).filter(|at| !net.dead.contains(at));
-    live.map(|at| net.speakers[at].designated(LAN)).collect()
+    live.map(|at| net.speakers[at].designated(Level::Two, LAN)).collect()
 }
 
 fn of(number: usize) -> BTreeSet<Option<NodeId>> {
@@ -32,7 +32,7 @@ fn of(number: usize) -> BTreeSet<Option<NodeId>> {
 }
 
 fn members(net: &Net, at: usize, pseudonode: NodeId) -> BTreeSet<NodeId> {
-    let stored = net.speakers[at].database().get(LspId { node: pseudonode, fragment: 0 }).expect("its LSP");
+    let stored = net.speakers[at].database(Level::Two).get(LspId { node: pseudonode, fragment: 0 }).expect("its LSP");
     let found = Neighbour::of_topology(stored.lsp().tlvs(), TopologyId::STANDARD);
     found.inspect(|member| assert_eq!(member.metric, 0)).map(|member| member.node).collect()
 }
@@ -113,7 +113,7 @@ fn the_death_of_the_designated_system() {
     assert_full(&net, 10);
     // The LSP of the other pseudonode is purged, and gone after a minute.
     net.run_ms(70_000);
-    assert_eq!(net.speakers[0].database().len(), 4 + 1);
+    assert_eq!(net.speakers[0].database(Level::Two).len(), 4 + 1);
 }
 
 #[test]
@@ -170,8 +170,9 @@ fn hearing_is_needed_both_ways() {
     let mut net = lan(&[64, 64, 64]);
     net.cut.push((0, 1));
     net.run_ms(30_000);
-    let neighbours =
-        |at: usize| net.speakers[at].adjacencies(LAN).map(|adjacency| adjacency.neighbour).collect::<Vec<_>>();
+    let neighbours = |at: usize| {
+        net.speakers[at].adjacencies(Level::Two, LAN).map(|adjacency| adjacency.neighbour).collect::<Vec<_>>()
+    };
     assert_eq!((neighbours(0), neighbours(1)), (vec![system(2)], vec![system(2)]));
     assert_eq!(designated(&net), of(2));
 }
@@ -207,10 +208,10 @@ fn topologies_share_the_pseudonode() {
     for (at, other) in [(0, 1), (1, 0), (2, 3), (3, 2)] {
         let paths = net.speakers[at].shortest_paths(net.now);
         assert_eq!(paths.prefixes.keys().copied().collect::<Vec<_>>(), [locator(other)], "system {at}");
-        assert_eq!(net.speakers[at].adjacencies(LAN).count(), 3);
+        assert_eq!(net.speakers[at].adjacencies(Level::Two, LAN).count(), 3);
     }
-    assert_eq!(net.speakers[0].circuits_to(system(1)).count(), 1);
-    assert_eq!(net.speakers[0].circuits_to(system(2)).count(), 0);
+    assert_eq!(net.speakers[0].circuits_to(Level::Two, system(1)).count(), 1);
+    assert_eq!(net.speakers[0].circuits_to(Level::Two, system(2)).count(), 0);
 }
 
 /// Hellos, pseudonodes and their purges are signed.
@@ -224,7 +225,7 @@ fn only_systems_with_the_key_are_on_the_lan() {
         }
         net.join_lan(&[(0, 3), (1, 2), (2, 1), (3, 127)], 10);
         net.run_ms(20_000);
-        assert_eq!(net.speakers[0].designated(LAN), Some(NodeId { system: system(0), pseudonode: 1 }));
+        assert_eq!(net.speakers[0].designated(Level::Two, LAN), Some(NodeId { system: system(0), pseudonode: 1 }));
         net.dead.push(3);
         assert_full(&net, 10);
         net.dead.push(0);
@@ -248,7 +249,7 @@ fn links_of_pseudonodes_are_to_systems_that_list_them() {
         let mut tlvs = Vec::new();
         Neighbour::emit_all(&neighbours, TopologyId::STANDARD, &mut tlvs);
         Reachability::emit_all(
-            &[Reachability { metric: 0, is_down: false, is_external: false, prefix: locator(99) }],
+            &[Reachability { metric: 0, leak: Leak::None, is_external: false, prefix: locator(99) }],
             TopologyId::STANDARD,
             &mut tlvs,
         );
@@ -282,7 +283,7 @@ fn types_of_circuits_do_not_mix() {
     net.run_ms(40_000);
     for at in 0..2 {
         assert!(net.speakers[at].drops()[&IsisDrop::Hello(HelloRefusal::OtherType)] > 5);
-        assert!(net.speakers[at].adjacency(LAN).is_none());
+        assert!(net.speakers[at].adjacency(Level::Two, LAN).is_none());
     }
     let now = net.now;
     net.speakers[1].change_circuit(now, LAN, point_to_point(1));
@@ -312,7 +313,8 @@ fn one_neighbour_may_be_lost() {
     let now = net.now;
     net.speakers[0].lose_neighbour(now, LAN, system(1));
     net.speakers[0].lose_neighbour(now, LAN, system(9));
-    let up = |net: &Net| net.speakers[0].adjacencies(LAN).filter(|it| it.state == AdjacencyState::Up).count();
+    let up =
+        |net: &Net| net.speakers[0].adjacencies(Level::Two, LAN).filter(|it| it.state == AdjacencyState::Up).count();
     assert_eq!((up(&net), net.speakers[0].counters().neighbours_lost), (1, 1));
     net.run_ms(10_000);
     assert_eq!(up(&net), 2);
@@ -375,16 +377,19 @@ fn shortest_paths_over_lans_are_those_of_a_slow_model() {
 fn levels_do_not_meet_on_a_lan() {
     let mut net = Net::default();
     for number in 0..6 {
-        let level = if number < 3 { Level::One } else { Level::Two };
+        let levels = if number < 3 { Levels::One } else { Levels::Two };
         let areas = if number == 2 { vec![vec![0x49, 0, 2]] } else { config(number).areas };
-        net.add(Config { level, areas, ..config(number) });
+        net.add(Config { levels, areas, ..config(number) });
     }
     net.join_lan(&[(0, 64), (1, 64), (2, 64), (3, 64), (4, 64), (5, 64)], 10);
     net.run_ms(20_000);
     let reached = |at: usize| net.speakers[at].shortest_paths(net.now).prefixes.keys().copied().collect::<Vec<_>>();
     assert_eq!((reached(0), reached(1), reached(2)), (vec![locator(1)], vec![locator(0)], Vec::new()));
     assert_eq!(reached(3), [locator(4), locator(5)]);
-    let designated = |at: usize| net.speakers[at].designated(LAN).map(|pseudonode| pseudonode.system);
+    let designated = |at: usize| {
+        let level = if at < 3 { Level::One } else { Level::Two };
+        net.speakers[at].designated(level, LAN).map(|pseudonode| pseudonode.system)
+    };
     assert_eq!((designated(0), designated(2), designated(3)), (Some(system(1)), None, Some(system(5))));
     let refused = net.speakers[0].drops().keys().map(|reason| reason.name()).collect::<Vec<_>>();
     assert_eq!(refused, ["hello_other_level", "hello_other_area", "other_level"]);

@@ -3,11 +3,13 @@
 mod areas;
 mod lans;
 pub(crate) mod net;
+mod repairs;
 mod topologies;
+mod two_levels;
 
 use net::{Net, config, locator, system};
-use srdma_isis::tlv::{AdjacencyState, CapabilityFlags, EndSid, Reachability};
-use srdma_isis::{Behaviors, CircuitConfig, CircuitId, Config, IsisDrop, Key, NodeId, NotificationSids};
+use srdma_isis::tlv::{AdjacencyState, CapabilityFlags, EndSid, Leak, Reachability};
+use srdma_isis::{Behaviors, CircuitConfig, CircuitId, Config, IsisDrop, Key, Level, NodeId, NotificationSids};
 use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
@@ -84,7 +86,7 @@ fn lsps_of_a_system_that_is_gone_expire() {
     net.cut.push((1, 2));
     net.run_ms(1_300_000);
     assert_eq!(net.has(0).len(), 2);
-    assert_eq!(net.speakers[0].database().len(), 2, "not even its header is left");
+    assert_eq!(net.speakers[0].database(Level::Two).len(), 2, "not even its header is left");
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn too_much_for_one_lsp_continues_in_fragments() {
         let address = |number| Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0);
         let prefix = move |number| Prefix::new(address(number), 48).unwrap();
         let reachable =
-            move |number| Reachability { metric: 5, is_down: false, is_external: false, prefix: prefix(number) };
+            move |number| Reachability { metric: 5, leak: Leak::None, is_external: false, prefix: prefix(number) };
         (0..count).map(reachable).collect::<Vec<_>>()
     };
     net.speakers[0].reconfigure(|config| config.prefixes = many(500));
@@ -148,7 +150,7 @@ fn two_systems_with_one_id_are_counted_and_do_not_hang() {
     net.run_ms(20_000);
     let counted: u64 = [0, 3].iter().map(|at| net.speakers[*at].counters().own_from_elsewhere).sum();
     assert!(counted > 0);
-    assert!(net.speakers[1].database().len() <= 4);
+    assert!(net.speakers[1].database(Level::Two).len() <= 4);
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn only_systems_with_the_key_are_accepted() {
         // Its purge is signed, too.
         net.cut.push((1, 2));
         net.run_ms(1_300_000);
-        assert_eq!(net.speakers[0].database().len(), 2);
+        assert_eq!(net.speakers[0].database(Level::Two).len(), 2);
     }
 }
 
@@ -184,7 +186,7 @@ fn sids_of_a_node_without_the_c_flag_do_not_count() {
         config.capability.srv6 = Some(CapabilityFlags::CONGESTION_NOTIFICATION);
         let sids = [(32769, sid(0xC000)), (32770, sid(0xD000))];
         config.locators[0].sids.extend(sids.map(|(behavior, sid)| EndSid { behavior, sid, structure: None }));
-        let of = |prefix, is_external| Reachability { metric: 0, is_down: false, is_external, prefix };
+        let of = |prefix, is_external| Reachability { metric: 0, leak: Leak::None, is_external, prefix };
         let own = [of(Prefix::host(LOOPBACK), false), of(Prefix::host(ELSEWHERE), true), of(locator(0), false)];
         config.prefixes = own.to_vec();
     });
@@ -297,7 +299,10 @@ fn a_neighbour_that_shuts_down_is_removed_at_once() {
     let now = net.now;
     net.speakers[1].retire(now);
     net.run_ms(100);
-    assert!([0, 2].iter().all(|at| net.speakers[*at].circuits_to(system(1)).count() == 0), "30 s before its time");
+    assert!(
+        [0, 2].iter().all(|at| net.speakers[*at].circuits_to(Level::Two, system(1)).count() == 0),
+        "30 s before its time"
+    );
     assert!(net.speakers[0].shortest_paths(net.now).prefixes.is_empty());
 }
 
@@ -312,7 +317,10 @@ fn a_circuit_can_change_while_its_adjacency_is_up() {
     net.speakers[1].change_circuit(now, CircuitId(0), circuit);
     net.run_ms(1000);
     assert_eq!(net.speakers[2].shortest_paths(net.now).prefixes[&locator(0)].distance, 80);
-    assert_eq!(net.speakers[0].adjacency(CircuitId(0)).unwrap().addresses, ["fe80::7".parse::<Ipv6Addr>().unwrap()]);
+    assert_eq!(
+        net.speakers[0].adjacency(Level::Two, CircuitId(0)).unwrap().addresses,
+        ["fe80::7".parse::<Ipv6Addr>().unwrap()]
+    );
 }
 
 /// D110: another protocol has lost the neighbour. The path is gone at once, the handshake begins anew with the next hello.
@@ -322,11 +330,13 @@ fn a_lost_neighbour_is_left_at_once_and_comes_back_by_its_hellos() {
     net.run_ms(5000);
     let reaches = |net: &Net| net.speakers[0].shortest_paths(net.now).prefixes.contains_key(&locator(2));
     assert!(reaches(&net));
-    let circuit = net.speakers[0].circuits_to(system(1)).next().expect("adjacent").0;
+    let circuit = net.speakers[0].circuits_to(Level::Two, system(1)).next().expect("adjacent").0;
     net.speakers[0].lose_neighbour(net.now, circuit, system(1));
     assert!(net.speakers[0].take_changes().adjacencies);
     net.speakers[0].tick(net.now);
-    assert!(net.speakers[0].adjacency(circuit).is_none_or(|adjacency| adjacency.state != AdjacencyState::Up));
+    assert!(
+        net.speakers[0].adjacency(Level::Two, circuit).is_none_or(|adjacency| adjacency.state != AdjacencyState::Up)
+    );
     assert!(!reaches(&net), "the own LSP is new");
     // Without an adjacency there is nothing to lose.
     net.speakers[0].lose_neighbour(net.now, circuit, system(1));

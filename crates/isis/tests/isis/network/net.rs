@@ -1,7 +1,7 @@
 //! Speakers joined by links and LANs in virtual time; all of them may lose frames.
 
-use srdma_isis::tlv::{AdjacencyState, EndSid, Locator, TopologyId};
-use srdma_isis::{CircuitConfig, CircuitId, CircuitType, Config, Pdu, PduKind, Speaker, SystemId, frame};
+use srdma_isis::tlv::{AdjacencyState, EndSid, Leak, Locator, TopologyId};
+use srdma_isis::{CircuitConfig, CircuitId, CircuitType, Config, Level, Pdu, PduKind, Speaker, SystemId, frame};
 use srdma_wire::{Instant, MacAddress, Prefix};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -70,7 +70,7 @@ pub(crate) fn config(number: usize) -> Config {
     let prefix = locator(number);
     let sids = vec![EndSid { behavior: 48, sid: prefix.address(), structure: None }];
     let topology = TopologyId::STANDARD;
-    config.locators = vec![Locator { topology, metric: 0, is_down: false, algorithm: 0, prefix, sids }];
+    config.locators = vec![Locator { topology, metric: 0, leak: Leak::None, algorithm: 0, prefix, sids }];
     config
 }
 
@@ -205,12 +205,13 @@ impl Net {
     pub(crate) fn is_adjacent(&self, at: usize) -> bool {
         let circuits = self.peers.keys().filter(|(speaker, _)| *speaker == at);
         let up = |adjacency: &srdma_isis::Adjacency| adjacency.state == AdjacencyState::Up;
-        circuits.clone().all(|(_, circuit)| self.speakers[at].adjacency(*circuit).is_some_and(up))
+        circuits.clone().all(|(_, circuit)| self.speakers[at].adjacency(Level::Two, *circuit).is_some_and(up))
     }
 
     /// The database of a speaker: every LSP's id, number and checksum.
     pub(crate) fn has(&self, at: usize) -> Vec<(String, u32, u16)> {
-        let stored = self.speakers[at].database().iter().filter(|(_, stored)| stored.lifetime_s(self.now) > 0);
+        let stored =
+            self.speakers[at].database(Level::Two).iter().filter(|(_, stored)| stored.lifetime_s(self.now) > 0);
         stored.map(|(id, stored)| (id.to_string(), stored.lsp().entry.sequence, stored.lsp().entry.checksum)).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
 use srdma_isis::tlv::{
-    AdjacencyState, Locator, LspEntry, Member, Neighbour, Reachability, ThreeWay, Topologies, TopologyId, kind,
+    AdjacencyState, Leak, Locator, LspEntry, Member, Neighbour, Reachability, ThreeWay, Topologies, TopologyId, kind,
 };
 use srdma_isis::{CircuitId, Config, Hello, HelloRefusal, IsisDrop, Level, Lsp, LspFlags, LspId, NodeId, frame};
 use srdma_wire::{MacAddress, Prefix};
@@ -19,12 +19,12 @@ fn member(topology: TopologyId) -> Member {
 }
 
 fn reachable(number: u16) -> Reachability {
-    Reachability { metric: 1, is_down: false, is_external: false, prefix: prefix(number) }
+    Reachability { metric: 1, leak: Leak::None, is_external: false, prefix: prefix(number) }
 }
 
 fn kinds(net: &Net, at: usize, of: usize) -> Vec<u8> {
     let id = LspId { node: NodeId::of(system(of)), fragment: 0 };
-    let lsp = net.speakers[at].database().get(id).expect("its LSP").lsp();
+    let lsp = net.speakers[at].database(Level::Two).get(id).expect("its LSP").lsp();
     lsp.tlvs().map(|tlv| tlv.unwrap().kind).collect()
 }
 
@@ -84,7 +84,7 @@ fn no_path_leads_through_a_system_that_is_overloaded_in_the_topology() {
     let paths = net.speakers[0].shortest_paths(net.now);
     assert!(paths.prefixes.contains_key(&locator(1)) && !paths.prefixes.contains_key(&locator(2)));
     let id = LspId { node: NodeId::of(system(1)), fragment: 0 };
-    let lsp = net.speakers[0].database().get(id).unwrap().lsp();
+    let lsp = net.speakers[0].database(Level::Two).get(id).unwrap().lsp();
     let member = Topologies::parse(lsp.tlvs()).unwrap().member(IPV6).unwrap();
     assert!(lsp.flags.is_overloaded && member.is_overloaded, "both bits, for systems of either topology");
 }
@@ -92,7 +92,7 @@ fn no_path_leads_through_a_system_that_is_overloaded_in_the_topology() {
 /// An LSP of system 2 in place of its own. Its neighbour is system 1.
 fn inject(net: &mut Net, flags: LspFlags, topologies: &Topologies, tlvs: &[u8]) {
     let id = LspId { node: NodeId::of(system(2)), fragment: 0 };
-    let sequence = net.speakers[0].database().get(id).map_or(0, |stored| stored.lsp().entry.sequence) + 1;
+    let sequence = net.speakers[0].database(Level::Two).get(id).map_or(0, |stored| stored.lsp().entry.sequence) + 1;
     let mut octets = Vec::new();
     topologies.emit(&mut octets);
     octets.extend(tlvs);
@@ -140,7 +140,7 @@ fn only_the_tlvs_of_ones_own_topology_count() {
     Reachability::emit_all(&[reachable(3)], TopologyId::new(7), &mut tlvs);
     for (number, topology) in [(100, TopologyId::STANDARD), (200, IPV6), (300, TopologyId::new(7))] {
         let prefix = locator(number);
-        Locator { topology, metric: 0, is_down: false, algorithm: 0, prefix, sids: Vec::new() }.emit(&mut tlvs);
+        Locator { topology, metric: 0, leak: Leak::None, algorithm: 0, prefix, sids: Vec::new() }.emit(&mut tlvs);
     }
     // The header's bit is the standard topology's.
     let flags = LspFlags { is_overloaded: true, is_level_2: true, ..LspFlags::default() };

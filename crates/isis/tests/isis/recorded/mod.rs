@@ -8,8 +8,8 @@ use srdma_capture::Reader;
 use srdma_isis::pdu::{Complete, Partial};
 use srdma_isis::tlv::{AdjacencyState, LspEntry};
 use srdma_isis::{
-    Behaviors, CircuitConfig, CircuitId, Config, Hello, Key, LanHello, Lsp, NotificationSids, Pdu, PduKind, Speaker,
-    frame,
+    Behaviors, CircuitConfig, CircuitId, Config, Hello, Key, LanHello, Level, Lsp, NotificationSids, Pdu, PduKind,
+    Speaker, frame,
 };
 use srdma_wire::{Instant, MacAddress};
 use std::collections::BTreeMap;
@@ -143,7 +143,7 @@ impl Player {
     }
 
     fn lsps(&self) -> Vec<String> {
-        let stored = self.speaker.database().iter().filter(|(id, _)| !id.to_string().starts_with(&self.own));
+        let stored = self.speaker.database(Level::Two).iter().filter(|(id, _)| !id.to_string().starts_with(&self.own));
         stored.map(|(_, stored)| entry(&stored.entry(self.now))).collect()
     }
 
@@ -160,7 +160,7 @@ impl Player {
     }
 
     fn adjacency(&self) -> &'static str {
-        match self.speaker.adjacency(CIRCUIT).map(|adjacency| adjacency.state) {
+        match self.speaker.adjacency(Level::Two, CIRCUIT).map(|adjacency| adjacency.state) {
             None | Some(AdjacencyState::Down) => "down",
             Some(AdjacencyState::Initializing) => "initializing",
             Some(AdjacencyState::Up) => "up",

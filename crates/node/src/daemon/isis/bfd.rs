@@ -65,7 +65,9 @@ pub(super) fn neighbour_at(peer: BfdPeer, speaker: &Speaker, circuits: &[Circuit
 /// The sessions of a circuit, with each neighbour whose adjacency is up.
 fn sessions(speaker: &Speaker, id: CircuitId, circuit: &Circuit) -> impl Iterator<Item = (SystemId, BfdSession)> {
     let ends = circuit.link.bfd.zip(circuit.link.addresses.first().copied());
-    let up = speaker.adjacencies(id).filter(|adjacency| adjacency.is_up());
+    // A neighbour at both levels has one session.
+    let levels = speaker.levels().as_slice().iter();
+    let up = levels.flat_map(move |level| speaker.adjacencies(*level, id)).filter(|adjacency| adjacency.is_up());
     up.filter_map(move |adjacency| {
         let (port, local) = ends?;
         let address = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;

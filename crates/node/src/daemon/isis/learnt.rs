@@ -4,7 +4,7 @@ use super::Plan;
 use super::circuit::Circuit;
 use srdma_dataplane::{BfdPeer, BfdSession};
 use srdma_io::netlink::KernelNextHop;
-use srdma_isis::{Behaviors, LearnedNode, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
+use srdma_isis::{Behaviors, LearnedNode, Level, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
 use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -79,12 +79,13 @@ fn routes(
     paths: &ShortestPaths,
 ) -> BTreeMap<Prefix, Vec<KernelNextHop>> {
     let own: BTreeSet<Prefix> = plan.settings.system.prefixes.iter().map(|reachable| reachable.prefix).collect();
-    let mut by_hop: BTreeMap<NodeId, Vec<KernelNextHop>> = BTreeMap::new();
+    let mut by_hop: BTreeMap<(Level, NodeId), Vec<KernelNextHop>> = BTreeMap::new();
     let reached = paths.prefixes.iter().filter(|(prefix, _)| !own.contains(prefix));
     let routes = reached.map(|(prefix, reached)| {
         let mut hops = Vec::new();
         for hop in &reached.first_hops {
-            hops.extend_from_slice(by_hop.entry(*hop).or_insert_with(|| next_hops(speaker, circuits, hop.system)));
+            let found = by_hop.entry((reached.level, *hop));
+            hops.extend_from_slice(found.or_insert_with(|| next_hops(speaker, circuits, reached.level, hop.system)));
         }
         (*prefix, hops)
     });
@@ -92,8 +93,11 @@ fn routes(
 }
 
 /// The neighbour's address on each of the cheapest circuits that lead there.
-fn next_hops(speaker: &Speaker, circuits: &[Circuit], neighbour: SystemId) -> Vec<KernelNextHop> {
-    let there = || speaker.circuits_to(neighbour).filter_map(|(id, adjacency)| Some((circuits.get(id.0)?, adjacency)));
+fn next_hops(speaker: &Speaker, circuits: &[Circuit], level: Level, neighbour: SystemId) -> Vec<KernelNextHop> {
+    let there = || {
+        let all = speaker.circuits_to(level, neighbour);
+        all.filter_map(|(id, adjacency)| Some((circuits.get(id.0)?, adjacency)))
+    };
     let least = there().map(|(circuit, _)| circuit.metric).min();
     there()
         .filter(|(circuit, _)| Some(circuit.metric) == least)
@@ -111,7 +115,7 @@ mod tests {
     use crate::configuration::IsisSettings;
     use srdma_capture::Reader;
     use srdma_isis::tlv::{AdjacencyState, ThreeWay, Topologies};
-    use srdma_isis::{CircuitConfig, Config, Hello, Level, frame};
+    use srdma_isis::{CircuitConfig, Config, Hello, frame};
     use srdma_wire::MacAddress;
     use std::path::Path;
 
@@ -147,7 +151,7 @@ mod tests {
 
         let known = Known::of(&speaker, now);
         assert!(known.nodes[&OTHER].notification_sid(BEHAVIORS.end_e).is_some());
-        assert_eq!(speaker.circuits_to(OTHER).count(), 1);
+        assert_eq!(speaker.circuits_to(Level::Two, OTHER).count(), 1);
         let settings = IsisSettings { system, circuits: Vec::new(), behaviors: BEHAVIORS };
         let learnt = Learnt::of(&known, &speaker, &Plan { settings, links: Vec::new() }, &[]);
         assert_eq!(learnt, Learnt::default());

@@ -186,11 +186,11 @@ impl Task {
         }
     }
 
-    /// Applies a plan. Another system, or another level, resets the state.
+    /// Applies a plan. Another system, or other levels, reset the state.
     fn follow(&mut self, plan: Plan) {
         let now = self.now();
         let before = std::mem::replace(&mut self.plan, plan);
-        let identity = |plan: &Plan| (plan.settings.system.system, plan.settings.system.level);
+        let identity = |plan: &Plan| (plan.settings.system.system, plan.settings.system.levels);
         if identity(&before) != identity(&self.plan) {
             self.take_leave();
             self.say_neighbours();
@@ -268,9 +268,11 @@ impl Task {
 
     /// Logs neighbours that have come and gone.
     fn say_neighbours(&mut self) {
+        let speaker = &self.speaker;
         let of_circuit = |number: usize| {
-            let up = self.speaker.adjacencies(CircuitId(number)).filter(|adjacency| adjacency.is_up());
-            up.map(move |adjacency| (number, adjacency.neighbour))
+            let levels = speaker.levels().as_slice().iter();
+            let all = levels.flat_map(move |level| speaker.adjacencies(*level, CircuitId(number)));
+            all.filter(|adjacency| adjacency.is_up()).map(move |adjacency| (number, adjacency.neighbour))
         };
         let up: BTreeSet<(usize, SystemId)> = (0..self.circuits.len()).flat_map(of_circuit).collect();
         let port = |number: usize| self.circuits.get(number).map(|circuit| circuit.link.port.as_str());

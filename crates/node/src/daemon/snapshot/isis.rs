@@ -21,8 +21,12 @@ pub struct IsisSnapshot {
     pub system: String,
     pub hostname: String,
     pub area: String,
-    /// Its level: 1 or 2.
-    pub level: u8,
+    /// Its levels: 1, 2 or both.
+    #[serde(default)]
+    pub levels: Vec<u8>,
+    /// Whether its LSPs at level 1 have the attached bit: it leads out of its area.
+    #[serde(default)]
+    pub is_attached: bool,
     /// The id of the topology of its paths and announcements: 0, the standard one, or 2, that of IPv6 (RFC 5120).
     #[serde(default)]
     pub topology: u16,
@@ -34,7 +38,7 @@ pub struct IsisSnapshot {
     /// Cause of its overload bit, while it is set.
     #[serde(default)]
     pub overload: Option<String>,
-    /// Its circuits, in the order in which they were configured: a LAN is there once for each neighbour.
+    /// Its circuits, in the order in which they were configured: each is there once for each level and neighbour.
     pub circuits: Vec<IsisCircuitSnapshot>,
     /// The database, by the ids of LSPs.
     pub lsps: Vec<LspSnapshot>,
@@ -56,6 +60,9 @@ pub struct IsisCircuitSnapshot {
     /// `point-to-point` or `broadcast`.
     #[serde(default)]
     pub kind: String,
+    /// The level of the adjacency.
+    #[serde(default)]
+    pub level: u8,
     /// The pseudonode of a LAN, with the id of its designated system, once that is elected.
     #[serde(default)]
     pub designated: Option<String>,
@@ -105,6 +112,9 @@ impl IsisState {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspSnapshot {
+    /// The level of the database in which it is.
+    #[serde(default)]
+    pub level: u8,
     pub id: String,
     /// Host name of its system, if that is known.
     pub hostname: Option<String>,
@@ -116,6 +126,9 @@ pub struct LspSnapshot {
     pub octets: usize,
     /// Nothing goes through its system.
     pub is_overloaded: bool,
+    /// Its system leads out of the area.
+    #[serde(default)]
+    pub is_attached: bool,
     /// It is our own.
     pub is_own: bool,
     /// The system that has generated this purge, and the neighbour that has caused it, as far as both are known (RFC
@@ -162,6 +175,12 @@ pub struct IsisSidSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisRouteSnapshot {
     pub prefix: String,
+    /// The level of the path.
+    #[serde(default)]
+    pub level: u8,
+    /// `up`; `down` for a prefix that has come from level 2 down; `out of area`.
+    #[serde(default)]
+    pub kind: String,
     /// Metric.
     pub distance: u64,
     /// The neighbours that it begins with.
@@ -190,14 +209,22 @@ impl IsisSnapshot {
         let system = &settings.system;
         let paths = &known.paths;
         let name = |id: &SystemId| known.hostname(*id).map(str::to_owned);
+        let levels = speaker.levels().as_slice();
         let circuits = ports.iter().enumerate().flat_map(|(number, port)| {
             let id = CircuitId(number);
-            let adjacencies: Vec<&Adjacency> = speaker.adjacencies(id).collect();
-            let rows = if adjacencies.is_empty() { vec![None] } else { adjacencies.into_iter().map(Some).collect() };
-            let row = |adjacency| circuit(speaker, id, *port, adjacency, system.topology, now, name);
+            let mut rows: Vec<(Level, Option<&Adjacency>)> = Vec::new();
+            for level in levels {
+                rows.extend(speaker.adjacencies(*level, id).map(|adjacency| (*level, Some(adjacency))));
+            }
+            if rows.is_empty() {
+                rows.extend(levels.first().map(|level| (*level, None)));
+            }
+            let row = |(level, adjacency)| circuit(speaker, (id, level), *port, adjacency, system.topology, now, name);
             rows.into_iter().map(row).collect::<Vec<_>>()
         });
-        let lsps = speaker.database().iter().map(|(id, stored)| LspSnapshot {
+        let lsps = levels.iter().flat_map(|level| speaker.database(*level).iter().map(move |lsp| (level, lsp)));
+        let lsps = lsps.map(|(level, (id, stored))| LspSnapshot {
+            level: level.number(),
             id: id.to_string(),
             hostname: name(&id.node.system),
             sequence: stored.lsp().entry.sequence,
@@ -205,6 +232,7 @@ impl IsisSnapshot {
             lifetime_s: stored.lifetime_s(now),
             octets: stored.lsp().octets().len(),
             is_overloaded: stored.lsp().flags.is_overloaded,
+            is_attached: stored.lsp().flags.is_attached,
             is_own: id.node.system == system.system,
             purged_by: stored.lsp().purge_originator().map_or_else(Vec::new, |purge| {
                 std::iter::once(purge.system).chain(purge.received_from).map(|id| id.to_string()).collect()
@@ -218,6 +246,8 @@ impl IsisSnapshot {
         let shown = |id: &NodeId| name(&id.system).unwrap_or_else(|| id.system.to_string());
         let routes = paths.prefixes.iter().map(|(prefix, reached)| IsisRouteSnapshot {
             prefix: text(prefix),
+            level: reached.level.number(),
+            kind: reached.kind.name().to_owned(),
             distance: reached.distance,
             via: reached.first_hops.iter().map(shown).collect(),
         });
@@ -225,10 +255,8 @@ impl IsisSnapshot {
             system: system.system.to_string(),
             hostname: system.hostname.clone(),
             area: system.areas.first().map(|area| area_text(area)).unwrap_or_default(),
-            level: match system.level {
-                Level::One => 1,
-                Level::Two => 2,
-            },
+            levels: levels.iter().map(|level| level.number()).collect(),
+            is_attached: speaker.is_attached(),
             topology: system.topology.id(),
             authentication: authentication(system.key.as_ref()).to_owned(),
             is_overloaded: speaker.overload().is_some(),
@@ -257,7 +285,7 @@ impl IsisSnapshot {
 
 fn circuit(
     speaker: &Speaker,
-    id: CircuitId,
+    (id, level): (CircuitId, Level),
     port: IsisPort<'_>,
     adjacency: Option<&Adjacency>,
     topology: TopologyId,
@@ -270,7 +298,8 @@ fn circuit(
             None | Some(CircuitType::PointToPoint) => "point-to-point".to_owned(),
             Some(CircuitType::Broadcast { .. }) => "broadcast".to_owned(),
         },
-        designated: speaker.designated(id).map(|pseudonode| pseudonode.to_string()),
+        level: level.number(),
+        designated: speaker.designated(level, id).map(|pseudonode| pseudonode.to_string()),
         metric: port.metric,
         is_open: port.is_open,
         state: match adjacency.map(|adjacency| adjacency.state) {

@@ -4,7 +4,7 @@ use super::errors::{EDGE, refused_with};
 use super::parse;
 use srdma_capture::Reader;
 use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, TopologyId, kind};
-use srdma_isis::{CircuitType, Key, Level, Lsp, Pdu, PduKind, frame};
+use srdma_isis::{CircuitType, Key, Level, Levels, Lsp, Pdu, PduKind, frame};
 use srdma_node::IsisSettings;
 use std::path::Path;
 
@@ -36,11 +36,24 @@ fn a_node_is_named_after_its_file_and_works_at_level_2() {
     let settings = settings(ISIS);
     let system = &settings.system;
     assert_eq!((system.system.to_string(), system.hostname.as_str()), ("0000.0000.0009".to_owned(), "node"));
-    assert_eq!((system.areas.as_slice(), system.level), ([vec![0x49, 0, 1]].as_slice(), Level::Two));
+    assert_eq!((system.areas.as_slice(), system.levels), ([vec![0x49, 0, 1]].as_slice(), Levels::Two));
     assert_eq!((system.capability.srv6, system.is_overloaded, system.key.as_ref()), (None, false, None));
     let prefixes: Vec<String> = system.prefixes.iter().map(|reachable| reachable.prefix.to_string()).collect();
     assert_eq!(prefixes, ["2001:db8:1::1/128"], "its loopback");
     assert_eq!((settings.behaviors.end_c, settings.behaviors.end_e), (0x8001, 0x8002), "CN-7-1");
+}
+
+/// D263.
+#[test]
+fn a_node_may_work_at_both_levels() {
+    let with = |more: &str| settings(&format!("{ISIS}{more}")).system;
+    assert_eq!((with("level = 1\n").levels, with("level = 2\n").levels), (Levels::One, Levels::Two));
+    let both = with("level = '1-2'\nleak_down = ['5f00::/16']\n");
+    assert_eq!((both.levels, both.leak_down), (Levels::Both, vec!["5f00::/16".parse().unwrap()]));
+    refused("level = 3\n", "29: invalid value: integer `3`, expected 1, 2 or \"1-2\"");
+    refused("level = '2-1'\n", "29: invalid value: string \"2-1\", expected 1, 2 or \"1-2\"");
+    let text = "30: leak_down without level = \"1-2\": routes of level 2 leak by a node at both levels";
+    refused("level = 2\nleak_down = ['5f00::/16']\n", text);
 }
 
 /// D247: as FRR with `topology ipv6-unicast`.

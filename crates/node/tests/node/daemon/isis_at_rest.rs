@@ -2,7 +2,7 @@
 
 use crate::daemon::bench::{Bench, Host, PATIENCE, Running, UP};
 use crate::daemon::isis::HELLO;
-use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, LspEntry, Neighbour, RouterCapability, TopologyId};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Leak, Locator, LspEntry, Neighbour, RouterCapability, TopologyId};
 use srdma_isis::{Level, Lsp, LspFlags, LspId, NodeId, SystemId, frame};
 use srdma_node::daemon::read_status;
 use srdma_wire::{MacAddress, Prefix};
@@ -42,7 +42,7 @@ fn lsp(number: u16) -> Vec<u8> {
     let sid = |behavior, function| EndSid { behavior, sid: address(function), structure: None };
     let prefix = Prefix::new(address(0), 48).expect("a prefix");
     let sids = vec![sid(0x8001, 0xC), sid(0x8002, 0xE)];
-    Locator { topology: TopologyId::STANDARD, metric: 0, is_down: false, algorithm: 0, prefix, sids }.emit(&mut tlvs);
+    Locator { topology: TopologyId::STANDARD, metric: 0, leak: Leak::None, algorithm: 0, prefix, sids }.emit(&mut tlvs);
     let id = LspId { node: node(number), fragment: 0 };
     let entry = LspEntry { lifetime_s: 1200, id, sequence: 1, checksum: 0 };
     let lsp = Lsp::new(Level::Two, entry, LspFlags { is_level_2: true, ..LspFlags::default() }, &tlvs);

@@ -15,9 +15,11 @@ pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
         ("authentication", &isis.authentication),
     ];
     out.infos("srdma_isis", "The system", [info])?;
-    let up = isis.circuits.iter().map(|circuit| {
+    let levels: Vec<String> = isis.circuits.iter().map(|circuit| circuit.level.to_string()).collect();
+    let up = isis.circuits.iter().zip(&levels).map(|(circuit, level)| {
         let neighbour = circuit.neighbour.as_deref().unwrap_or("none");
-        ([("port", circuit.port.as_str()), ("neighbour", neighbour)], u64::from(circuit.state == IsisState::Up))
+        let labels = [("port", circuit.port.as_str()), ("neighbour", neighbour), ("level", level)];
+        (labels, u64::from(circuit.state == IsisState::Up))
     });
     out.gauges("srdma_isis_adjacency_up", "Whether the adjacency is up: 1 or 0", None, up)?;
     let causes = isis.all_overload_causes().map(|(cause, is_set)| ([("cause", cause)], u64::from(is_set)));

@@ -1,7 +1,6 @@
-//! A circuit: its adjacencies, its LAN if it is one, and what it floods.
+//! A circuit at one level: its adjacencies, its LAN if it is one, and what it floods.
 
-use super::CircuitId;
-use super::overload::Synchronisation;
+use super::synchronisation::Synchronisation;
 use crate::adjacency::Adjacency;
 use crate::config::{CircuitConfig, CircuitType, Config};
 use crate::flooding::Flooding;
@@ -9,6 +8,7 @@ use crate::frame::{ALL_INTERMEDIATE_SYSTEMS, group_of};
 use crate::id::SystemId;
 use crate::lan::Lan;
 use crate::pdu::Level;
+use crate::speaker::CircuitId;
 use srdma_wire::units::NS_PER_MS;
 use srdma_wire::{Instant, MacAddress};
 use std::collections::BTreeMap;

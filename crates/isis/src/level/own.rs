@@ -1,10 +1,10 @@
 //! The system's own LSPs: originated on changes, refreshed before they expire, numbered above older ones of this system
 //! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
-use super::{Circuit, Speaker};
+use super::{Circuit, OneLevel};
 use crate::database::ZERO_AGE_LIFETIME_S;
 use crate::id::{LspId, NodeId, SystemId};
-use crate::origin::{fragments, fragments_of_pseudonode};
+use crate::origin::{Announced, fragments, fragments_of_pseudonode};
 use crate::pdu::{GREATEST_LSP, Level, Lsp, LspFlags};
 use crate::tlv::{LspEntry, Neighbour};
 use srdma_wire::Instant;
@@ -56,16 +56,18 @@ impl Own {
     }
 }
 
-impl Speaker {
+impl OneLevel {
+    /// Whether [`OneLevel::renew_own`] has something to do.
+    pub(crate) fn owes_own(&self, now: Instant) -> bool {
+        self.own.next_deadline().is_some_and(|at| at <= now)
+    }
+
     /// Makes what has changed, and what is about to be over.
-    pub(super) fn renew_own(&mut self, now: Instant) {
-        let is_old = self.own.refresh_at.is_some_and(|at| at <= now);
-        let may_restart =
-            self.own.originated.values().any(|current| current.silent_until.is_some_and(|until| until <= now));
-        let is_stale = self.own.is_stale && self.own.not_before <= now;
-        if !is_stale && !is_old && !may_restart {
+    pub(crate) fn renew_own(&mut self, now: Instant) {
+        if !self.owes_own(now) {
             return;
         }
+        let is_old = self.own.refresh_at.is_some_and(|at| at <= now);
         self.own.is_stale = false;
         self.own.not_before = now.after_ns(self.config.timers.generation_ms * NS_PER_MS);
         let Some(wanted) = self.wanted() else {
@@ -92,7 +94,13 @@ impl Speaker {
     fn wanted(&self) -> Option<BTreeMap<LspId, Vec<u8>>> {
         let limit = self.limit_lsp();
         let own = NodeId::of(self.config.system);
-        let of_system = fragments(&self.config, &self.neighbours(), self.overload().is_some(), limit)?;
+        let announced = Announced {
+            neighbours: &self.neighbours(),
+            is_overloaded: self.is_overloaded,
+            is_attached: self.is_attached,
+            leaks: &self.leaks,
+        };
+        let of_system = fragments(&self.config, &announced, limit)?;
         let mut nodes = vec![(own, of_system)];
         for circuit in self.circuits.iter().filter(|circuit| circuit.is_designated()) {
             let adjacent = circuit.adjacencies.values().filter(|adjacency| adjacency.is_up());
@@ -110,10 +118,11 @@ impl Speaker {
 
     /// Originates a fragment, unless its contents are unchanged.
     fn originate(&mut self, now: Instant, id: LspId, tlvs: Vec<u8>, is_old: bool) {
+        let is_system = id.node.pseudonode == 0;
         let flags = LspFlags {
-            is_overloaded: self.overload().is_some() && id.node.pseudonode == 0,
-            is_level_2: self.config.level == Level::Two,
-            ..LspFlags::default()
+            is_attached: self.is_attached && is_system,
+            is_overloaded: self.is_overloaded && is_system,
+            is_level_2: self.config.levels.contains(Level::Two),
         };
         let sequence = match self.own.originated.get(&id) {
             None => self.own.first_sequence,
@@ -136,7 +145,7 @@ impl Speaker {
         let tlvs = [key.map(crate::authentication::Key::tlv).unwrap_or_default(), current.tlvs.clone()].concat();
         let lifetime_s = self.config.timers.lifetime_s;
         let entry = LspEntry { lifetime_s, id, sequence: current.sequence, checksum: 0 };
-        let mut lsp = Lsp::new(self.config.level, entry, current.flags, &tlvs);
+        let mut lsp = Lsp::new(self.level, entry, current.flags, &tlvs);
         if let Some(key) = key {
             key.sign_lsp(&mut lsp);
         }

@@ -1,42 +1,90 @@
 //! Sent PDUs: hellos, CSNPs, and those of flooding.
 
-use super::{Circuit, CircuitId, Speaker};
-use crate::adjacency::Adjacency;
+use super::{Circuit, OneLevel};
 use crate::authentication::Key;
 use crate::config::{CircuitType, Config};
 use crate::flooding::SEND_AGAIN_NS;
 use crate::frame::{GREATEST_PDU, wrap_to};
 use crate::id::{LspId, NodeId};
 use crate::pdu::{Complete, GREATEST_LSP, Hello, LanHello, Partial, PduKind, Range};
-use crate::tlv::{LspEntry, Member, Topologies};
+use crate::speaker::CircuitId;
+use crate::tlv::{LspEntry, Member, ThreeWay, Topologies};
 use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 
-impl Speaker {
-    pub(super) fn say_hello(&mut self, now: Instant, id: CircuitId) {
-        let timers = self.config.timers;
-        if !self.circuits.get(id.0).is_some_and(|circuit| circuit.is_up && circuit.hello_at <= now) {
-            return;
-        }
-        let Some(interval_ms) = self.circuits.get(id.0).map(|circuit| circuit.interval(timers.hello_ms)) else {
-            return;
-        };
-        let interval_ns = self.jittered_ns(interval_ms * NS_PER_MS);
-        let ms = interval_ms * u64::from(timers.hold_multiplier);
-        let holding_time_ms = if self.is_leaving { 1_000 } else { ms };
-        let holding_time_s = u16::try_from(holding_time_ms.div_ceil(1000)).unwrap_or(u16::MAX);
-        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
-        circuit.hello_at = now.after_ns(interval_ns);
-        let (kind, pdu) = hello(&self.config, id, circuit, holding_time_s);
-        self.send_signed(id, kind, pdu);
+impl OneLevel {
+    /// Holding time of hellos that are sent at an interval, in seconds.
+    fn holding_time_s(&self, interval_ms: u64) -> u16 {
+        let ms = interval_ms * u64::from(self.config.timers.hold_multiplier);
+        let ms = if self.is_leaving { 1_000 } else { ms };
+        u16::try_from(ms.div_ceil(1000)).unwrap_or(u16::MAX)
     }
 
-    /// Sends a hello at once: the adjacency has changed.
+    /// Whether the hello of a point-to-point circuit is due.
+    pub(crate) fn owes_hello(&self, now: Instant, id: CircuitId) -> bool {
+        let circuit = self.circuits.get(id.0);
+        circuit.is_some_and(|circuit| circuit.is_up && !circuit.is_lan() && circuit.hello_at <= now)
+    }
+
+    /// Sends the hello of a point-to-point circuit for all levels, with the state of the handshake. Returns the time of
+    /// the next one.
+    pub(crate) fn say_hello(&mut self, now: Instant, id: CircuitId, three_way: ThreeWay) -> Option<Instant> {
+        let interval_ms = self.config.timers.hello_ms;
+        let next = now.after_ns(self.jittered_ns(interval_ms * NS_PER_MS));
+        let holding_time_s = self.holding_time_s(interval_ms);
+        let circuit = self.circuits.get(id.0)?;
+        let hello = Hello {
+            levels: self.config.levels.as_slice().to_vec(),
+            source: self.config.system,
+            holding_time_s,
+            circuit: 0,
+            areas: self.config.areas.clone(),
+            addresses: circuit.config.addresses.clone(),
+            three_way: Some(three_way),
+            topologies: topologies(&self.config),
+        };
+        self.send_signed(id, PduKind::Hello, hello.emit(&self.authentication()));
+        Some(next)
+    }
+
+    /// The hello of a point-to-point circuit has been sent.
+    pub(crate) fn said_hello(&mut self, id: CircuitId, next: Instant) {
+        if let Some(circuit) = self.circuits.get_mut(id.0) {
+            circuit.hello_at = next;
+        }
+    }
+
+    pub(super) fn say_lan_hello(&mut self, now: Instant, id: CircuitId) {
+        let timers = self.config.timers;
+        let is_due = |circuit: &&Circuit| circuit.is_up && circuit.is_lan() && circuit.hello_at <= now;
+        let due = self.circuits.get(id.0).filter(is_due);
+        let Some(interval_ms) = due.map(|circuit| circuit.interval(timers.hello_ms)) else { return };
+        let interval_ns = self.jittered_ns(interval_ms * NS_PER_MS);
+        let holding_time_s = self.holding_time_s(interval_ms);
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
+        circuit.hello_at = now.after_ns(interval_ns);
+        let (CircuitType::Broadcast { priority }, Some(lan)) = (circuit.config.kind, &circuit.lan) else { return };
+        let hello = LanHello {
+            levels: self.config.levels.as_slice().to_vec(),
+            source: self.config.system,
+            holding_time_s,
+            priority,
+            lan_id: lan.designated().unwrap_or_default(),
+            areas: self.config.areas.clone(),
+            addresses: circuit.config.addresses.clone(),
+            heard: circuit.adjacencies.values().filter_map(|adjacency| Some(adjacency.lan?.mac)).collect(),
+            topologies: topologies(&self.config),
+        };
+        let pdu = hello.emit(self.level, &self.authentication());
+        self.send_signed(id, PduKind::LanHello(self.level), pdu);
+    }
+
+    /// Sends a hello at once: the adjacency has changed. That of a point-to-point circuit is sent for all levels.
     pub(super) fn hasten_hello(&mut self, now: Instant, id: CircuitId) {
         if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.hello_at = now;
         }
-        self.say_hello(now, id);
+        self.say_lan_hello(now, id);
     }
 
     /// All that the database has, in as many CSNPs as it needs; their ranges leave nothing out.
@@ -60,8 +108,8 @@ impl Speaker {
             };
             let source = NodeId::of(self.config.system);
             let complete = Complete { source, range: Range { first, last }, entries: chunk.to_vec() };
-            let pdu = complete.emit(self.config.level, &self.authentication());
-            self.send_signed(id, PduKind::Complete(self.config.level), pdu);
+            let pdu = complete.emit(self.level, &self.authentication());
+            self.send_signed(id, PduKind::Complete(self.level), pdu);
             let Some(next) = chunks.peek().and_then(|next| next.first()) else { return };
             // The range begins after the last entry, not at the next one: LSPs in between are absent.
             first = last.next().unwrap_or(next.id);
@@ -96,8 +144,8 @@ impl Speaker {
 
     pub(super) fn say_partial(&mut self, id: CircuitId, entries: Vec<LspEntry>) {
         let partial = Partial { source: NodeId::of(self.config.system), entries };
-        let pdu = partial.emit(self.config.level, &self.authentication());
-        self.send_signed(id, PduKind::Partial(self.config.level), pdu);
+        let pdu = partial.emit(self.level, &self.authentication());
+        self.send_signed(id, PduKind::Partial(self.level), pdu);
     }
 
     /// Our entry of an LSP; sequence number 0, which requests it, if we have none.
@@ -109,14 +157,14 @@ impl Speaker {
     fn entries_per_pdu(&self, id: CircuitId) -> usize {
         let limit = self.circuits.get(id.0).map_or(GREATEST_LSP, |circuit| circuit.config.limit_pdu).min(GREATEST_PDU);
         let authentication = self.config.key.as_ref().map_or(0, Key::tlv_len);
-        let in_front = PduKind::Complete(self.config.level).header_len() + authentication;
+        let in_front = PduKind::Complete(self.level).header_len() + authentication;
         // Each TLV has fifteen entries.
         let tlvs = limit.saturating_sub(in_front) / (2 + 15 * LspEntry::LEN);
         (tlvs * 15).max(1)
     }
 
     fn authentication(&self) -> Vec<u8> {
-        authentication(&self.config)
+        self.config.key.as_ref().map(Key::tlv).unwrap_or_default()
     }
 
     fn send_signed(&mut self, id: CircuitId, kind: PduKind, mut pdu: Vec<u8>) {
@@ -133,7 +181,7 @@ impl Speaker {
 
     fn send(&mut self, id: CircuitId, pdu: &[u8]) {
         let Some(circuit) = self.circuits.get(id.0) else { return };
-        let destination = circuit.destination(self.config.level);
+        let destination = circuit.destination(self.level);
         if let Some(frame) = wrap_to(destination, circuit.config.mac, pdu) {
             self.counters.sent += 1;
             self.out.push_back((id, frame));
@@ -141,23 +189,7 @@ impl Speaker {
     }
 }
 
-fn authentication(config: &Config) -> Vec<u8> {
-    config.key.as_ref().map(Key::tlv).unwrap_or_default()
-}
-
-/// The hello of a circuit, unsigned.
-fn hello(config: &Config, id: CircuitId, circuit: &Circuit, holding_time_s: u16) -> (PduKind, Vec<u8>) {
-    let (levels, level) = (vec![config.level], config.level);
-    let (source, areas, addresses) = (config.system, config.areas.clone(), circuit.config.addresses.clone());
-    let topologies = Topologies::only(Member { topology: config.topology, ..Member::default() });
-    let authentication = authentication(config);
-    let (CircuitType::Broadcast { priority }, Some(lan)) = (circuit.config.kind, &circuit.lan) else {
-        let three_way = Some(Adjacency::three_way(circuit.adjacencies.values().next(), id.0 as u32 + 1));
-        let hello = Hello { levels, source, holding_time_s, circuit: 0, areas, addresses, three_way, topologies };
-        return (PduKind::Hello, hello.emit(&authentication));
-    };
-    let lan_id = lan.designated().unwrap_or_default();
-    let heard = circuit.adjacencies.values().filter_map(|adjacency| Some(adjacency.lan?.mac)).collect();
-    let hello = LanHello { levels, source, holding_time_s, priority, lan_id, areas, addresses, heard, topologies };
-    (PduKind::LanHello(level), hello.emit(level, &authentication))
+/// Membership of the interfaces.
+fn topologies(config: &Config) -> Topologies {
+    Topologies::only(Member { topology: config.topology, ..Member::default() })
 }
