@@ -97,8 +97,11 @@ done
 ip -j -6 route
 "#;
 
-/// The routes that a router's FRR has put into the kernel, by prefix: next hops, and the action of a SID.
-fn applied(root: &Path, router: &str, plan: &Value) -> BTreeMap<String, (BTreeSet<(String, String)>, Option<String>)> {
+/// Routes by prefix: next hops, and the action of a SID.
+type Routes = BTreeMap<String, (BTreeSet<(String, String)>, Option<String>)>;
+
+/// The routes that a router's FRR has put into the kernel.
+fn applied(root: &Path, router: &str, plan: &Value) -> Routes {
     let names = plan["ports"].as_array().expect("ports").iter();
     let ports: Vec<&str> = names.map(|port| port["interface"].as_str().expect("a name")).collect();
     let directory = tempfile::tempdir().expect("a directory");
@@ -148,7 +151,7 @@ fn frr_10_3_puts_the_plan_into_the_kernel() {
             let hops = route["ports"].as_array().expect("ports").iter().map(port).collect();
             (route["prefix"].as_str().expect("text").to_owned(), (hops, None))
         };
-        let mut expected: BTreeMap<_, _> = plan["routes"].as_array().expect("routes").iter().map(route).collect();
+        let mut expected: Routes = plan["routes"].as_array().expect("routes").iter().map(route).collect();
         let sid = plan["sids"][0]["sid"].as_str().expect("text").to_owned();
         let at = BTreeSet::from([(String::new(), "sr0".to_owned())]);
         expected.insert(sid, (at, Some("End next-csid 16".to_owned())));
