@@ -20,6 +20,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("pfc", include_str!("../../../labs/pfc.toml")),
     ("sr-policy", include_str!("../../../labs/sr-policy.toml")),
     ("srh-hmac", include_str!("../../../labs/srh-hmac.toml")),
+    ("trimming", include_str!("../../../labs/trimming.toml")),
     ("usid", include_str!("../../../labs/usid.toml")),
     ("usid-kernel-ends", include_str!("../../../labs/usid-kernel-ends.toml")),
     ("wan", include_str!("../../../labs/wan.toml")),

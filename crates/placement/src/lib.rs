@@ -51,7 +51,7 @@ pub use goal::{GoalTrace, Replay, flows_from_goal};
 pub use job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 pub use job_file::{jobs_from_toml, jobs_with_traces_from_toml};
 pub use load::{Direction, Loads, directions};
-pub use nccl::flows_from_nccl;
+pub use nccl::{NcclAlgorithm, flows_from_nccl, flows_from_nccl_log};
 pub use placement::{Alternative, FlowId, Placement, PlacementError};
 pub use plan::{KeptFlow, Numbered, Plan};
 pub use saved_flow::{LinkNames, SavedError, SavedFlow};

@@ -1,26 +1,29 @@
-//! The flows to place: jobs as TOML, flows as CSV, a dump of NCCL, or a trace in GOAL.
+//! The flows to place: jobs as TOML, flows as CSV, a dump or a log of NCCL, or a trace in GOAL.
 
 use super::read;
 use anyhow::{Result, bail};
 use clap::Args;
 use srdma_fabric::Topology;
-use srdma_placement::{Job, ListedFlow, flows_from_csv, flows_from_goal, flows_from_nccl, jobs_with_traces_from_toml};
+use srdma_placement::{
+    Job, ListedFlow, NcclAlgorithm, flows_from_csv, flows_from_goal, flows_from_nccl, flows_from_nccl_log,
+    jobs_with_traces_from_toml,
+};
 use srdma_toml_error::read_beside;
 use std::path::PathBuf;
 
 /// The flows to place.
 #[derive(Args)]
 pub(super) struct JobArguments {
-    /// The jobs: a TOML file of jobs and collectives, a CSV of flows, an XML that NCCL has dumped, or a trace in GOAL,
-    /// whose ranks are at the first NICs of the fabric.
+    /// The jobs: a TOML file of jobs and collectives, a CSV of flows, an XML that NCCL has dumped, its log, or a trace
+    /// in GOAL, whose ranks are at the first NICs of the fabric.
     #[arg(long, value_name = "FILE")]
     jobs: PathBuf,
 
-    /// Place the collectives of this name alone; may be given several times.
+    /// Place the collectives of this name alone; may be given several times. Of a dump of NCCL: ring or tree.
     #[arg(long, value_name = "NAME")]
     collective: Vec<String>,
 
-    /// With a dump of NCCL: a server, by the beginning of its NICs' names such as h1.3.; in the order of the rings.
+    /// With a dump or a log of NCCL: a server, by the beginning of its NICs' names such as h1.3.; in the ranks' order.
     #[arg(long, value_name = "PREFIX")]
     server: Vec<String>,
 }
@@ -35,7 +38,14 @@ impl JobArguments {
                 if self.server.is_empty() {
                     bail!("{}: a dump of NCCL is about one server: give --server PREFIX for each", self.jobs.display());
                 }
-                read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server))?
+                let algorithm = self.algorithm()?;
+                return read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server, algorithm));
+            }
+            "log" => {
+                if self.server.is_empty() {
+                    bail!("{}: a log of NCCL has ranks: give --server PREFIX for each server", self.jobs.display());
+                }
+                read(&self.jobs, |text| flows_from_nccl_log(text, topology, &self.server))?
             }
             "goal" => read(&self.jobs, |text| flows_from_goal(text, topology))?,
             _ => {
@@ -52,6 +62,18 @@ impl JobArguments {
             bail!("{}: there are no flows in it", self.jobs.display());
         }
         Ok(listed)
+    }
+
+    /// Which of NCCL's algorithms is chosen.
+    fn algorithm(&self) -> Result<NcclAlgorithm> {
+        let all = [NcclAlgorithm::Ring, NcclAlgorithm::Tree];
+        match &self.collective[..] {
+            [] => Ok(NcclAlgorithm::Ring),
+            [name] if all.iter().any(|own| own.name() == name) => {
+                Ok(if name == NcclAlgorithm::Tree.name() { NcclAlgorithm::Tree } else { NcclAlgorithm::Ring })
+            }
+            [name, ..] => bail!("--collective {name}: of a dump of NCCL, expected ring or tree"),
+        }
     }
 
     fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<Vec<ListedFlow>> {

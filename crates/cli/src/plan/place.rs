@@ -20,6 +20,7 @@ const EXAMPLES: &str = "Examples:
   srdma plan place --fabric dc.toml --jobs flows.csv --save plan.json      to be changed later
   srdma plan place --fabric dc.toml --jobs jobs.toml --report plan.html    to be looked at
   srdma plan place --fabric dc.toml --jobs graph.xml --server h1.1. --server h1.2.       rings that NCCL has dumped
+  srdma plan place --fabric dc.toml --jobs nccl.log --server h1.1. --server h1.2.        trees in its log
 
 All collectives that are chosen are taken to run at once. docs/placement.md describes the files and the JSON.
 Exit codes: 0 everything was placed, 2 the files or the arguments make no sense.";

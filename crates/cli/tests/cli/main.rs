@@ -51,6 +51,7 @@ mod plan_entropy;
 mod plan_headroom;
 mod plan_provision;
 mod process;
+mod provision_peers;
 mod recordings;
 mod scapy_layers;
 mod sim_broadcast;

@@ -81,3 +81,38 @@ fn refusals_name_the_error_and_its_position() {
     assert!(decode("5f00:0:100:999::").contains("0x0999 is the id of no switch"));
     assert!(refusal(&["decode", "--fabric", FABRIC, "--from", "leaf1", "5f00:0:100::"]).contains("expected a NIC"));
 }
+
+/// D267: a log of NCCL is placed as its trees, and a dump of graphs as its rings, or as its trees if asked.
+#[test]
+fn trees_of_nccl_are_jobs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("the file is written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let rail = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/rail.toml");
+    let servers = ["--server", "h1.1.", "--server", "h1.2."];
+    let flows = |file: &str, more: &[&str]| {
+        let placed = json(&[&["place", "--json", "--fabric", rail, "--jobs", file], &servers[..], more].concat());
+        let flows = placed["flows"].as_array().expect("flows").iter();
+        flows
+            .map(|flow| format!("{} {} {}", flow["collective"], flow["from"], flow["to"]).replace('"', ""))
+            .collect::<Vec<_>>()
+    };
+    let log = "a:1:1 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1\nb:1:1 [0] NCCL INFO Trees [0] -1/-1/-1->1->0\n";
+    let log = write("nccl.log", log);
+    assert_eq!(flows(&log, &[]), ["tree h1.2.1 h1.1.1", "tree h1.1.1 h1.2.1"]);
+    let graph = |id: u8, pattern: u8, nic: u8| {
+        format!(
+            "<graph id=\"{id}\" pattern=\"{pattern}\" speedinter=\"24\"><channel><net dev=\"{nic}\"/></channel></graph>"
+        )
+    };
+    let dump = write("graph.xml", &format!("<graphs version=\"1\">{}{}</graphs>", graph(0, 4, 0), graph(1, 1, 1)));
+    assert_eq!(flows(&dump, &[]), ["ring h1.1.1 h1.2.1", "ring h1.2.1 h1.1.1"]);
+    let both = ["tree h1.2.2 h1.1.2", "tree h1.1.2 h1.2.2"];
+    assert_eq!(flows(&dump, &["--collective", "tree"]), [both[0], both[1], both[1], both[0]]);
+    let refused =
+        refusal(&[&["place", "--fabric", rail, "--jobs", &dump, "--collective", "star"], &servers[..]].concat());
+    assert!(refused.contains("--collective star: of a dump of NCCL, expected ring or tree"), "{refused}");
+}

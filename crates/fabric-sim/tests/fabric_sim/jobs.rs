@@ -227,6 +227,23 @@ c requires b
 }
 ";
 
+/// PP-4-1: the four jobs of the shipped scenario, one iteration of half the data, are not slower on placed paths than on
+/// greedy ones, relative to the ideal.
+#[test]
+fn several_jobs_are_placed_no_worse_than_greedy() {
+    let text = include_str!("../../../../scenarios/multi-job.toml");
+    let halves = [("8_388_608", "4_194_304"), ("= 4_194_304", "= 2_097_152"), ("iterations = 3", "iterations = 1")];
+    let text = halves.iter().rev().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    let scenario = FabricScenario::parse(Path::new("multi-job.toml"), &text).unwrap();
+    let over_ideal = |name: &str| {
+        let result = run(&scenario, scenario.variant(name).unwrap(), 1, &mut |_| {}).unwrap();
+        is_whole(&result);
+        result.summary.iteration_over_ideal.unwrap()
+    };
+    let (greedy, placed) = (over_ideal("greedy"), over_ideal("placed"));
+    assert!(placed <= greedy * 1.001, "placed {placed}, greedy {greedy}");
+}
+
 /// Delay of each link of the fabric.
 const DELAY_NS: f64 = 500.0;
 

@@ -63,6 +63,11 @@ pub struct Choice {
 /// The two ends of a flow.
 const ENDS: [fn(&Flow) -> HostId; 2] = [|flow| flow.from, |flow| flow.to];
 
+/// A link up, in the direction at the beginning of a flow (end 0) or at its end.
+fn toward(end: usize, up: Direction) -> Direction {
+    if end == 0 { up } else { up.reversed() }
+}
+
 fn not<T>(problem: String) -> Result<T, NotClos> {
     Err(NotClos { problem })
 }
@@ -264,6 +269,39 @@ impl Clos {
         planes.flat_map(move |plane| (0..cores).map(move |core| Choice { plane, core }))
     }
 
+    /// The leaf, or the set of leaves, at one of the ends of a flow: 0 is the beginning.
+    pub(crate) fn leaf_at(&self, flow: &Flow, end: usize) -> u32 {
+        self.leaf(ENDS[end](flow))
+    }
+
+    /// Number of pods.
+    pub(crate) fn pods(&self) -> u32 {
+        self.pods as u32
+    }
+
+    /// The pod of a leaf.
+    pub(crate) fn pod_of(&self, leaf: u32) -> u32 {
+        self.pod(leaf)
+    }
+
+    /// The direction by which flows with this first choice leave a leaf upward (end 0) or come down to it (end 1).
+    pub(crate) fn leaf_link(&self, end: usize, leaf: u32, plane: u16) -> Direction {
+        toward(end, self.leaf_links[leaf as usize][plane as usize])
+    }
+
+    /// The directions between a pod and the cores in the plane of a first choice, up (end 0) or down (end 1).
+    pub(crate) fn core_links(&self, end: usize, pod: u32, plane: u16) -> impl Iterator<Item = Direction> + '_ {
+        let plane = self.plane_of_choice[plane as usize] as usize;
+        self.plane_links[pod as usize][plane].iter().map(move |link| toward(end, *link))
+    }
+
+    /// The other first choices that lead through the same links of hosts.
+    pub(crate) fn other_planes(&self, plane: u16) -> impl Iterator<Item = u16> + use<> {
+        let width = self.width() as u16;
+        let first = plane / width * width;
+        (first..first + width).filter(move |other| *other != plane)
+    }
+
     /// Lower bound of the utilization of the most loaded link, for any choice of paths: whole flows of the smallest
     /// rate, spread evenly, over the links of a host, of a leaf, and of a pod.
     pub fn bound(&self, topology: &Topology, flows: &[Flow]) -> f64 {
@@ -301,7 +339,7 @@ impl Clos {
         self.leaf(flow.from) != self.leaf(flow.to)
     }
 
-    fn leaves_pod(&self, flow: &Flow) -> bool {
+    pub(crate) fn leaves_pod(&self, flow: &Flow) -> bool {
         self.pod(self.leaf(flow.from)) != self.pod(self.leaf(flow.to))
     }
 }

@@ -8,6 +8,9 @@ use crate::load::Direction;
 /// Flows that may move to make room for one.
 const CHAIN: usize = 64;
 
+/// Flows that have moved, each as it was.
+pub(super) type Before = Vec<(FlowId, Placed)>;
+
 impl Placement<'_> {
     /// Moves flows off the most loaded link for as long as that makes it carry less, and returns those that moved.
     pub(super) fn improve(&mut self) -> Vec<FlowId> {
@@ -27,7 +30,11 @@ impl Placement<'_> {
             if most <= bound + MORE || self.has_to_end() {
                 break;
             }
-            let Some(own) = self.relieve(direction, most - 2.0 * MORE, chains) else {
+            // At once to the bound, if that can be: a step to what is only less may be in the way of a later one.
+            let is_chained = self.clos.is_some() && chains > 0;
+            let limits = [is_chained.then_some(bound), Some(most - 2.0 * MORE)];
+            let Some(own) = limits.into_iter().flatten().find_map(|limit| self.relieve(direction, limit, chains))
+            else {
                 break;
             };
             moved.extend(own);
@@ -52,6 +59,11 @@ impl Placement<'_> {
                 return Some(vec![*id]);
             }
         }
+        if chains > 0
+            && let Some(moved) = self.exchange_planes(direction, limit)
+        {
+            return Some(moved);
+        }
         users.into_iter().find_map(|id| self.exchange(id, limit, &mut chains))
     }
 
@@ -59,36 +71,40 @@ impl Placement<'_> {
     fn exchange(&mut self, id: FlowId, limit: f64, chains: &mut usize) -> Option<Vec<FlowId>> {
         let Placed { flow, choice, .. } = self.flows[id.0 as usize].as_ref()?;
         let (flow, own) = (*flow, (*choice)?);
-        let choices = self.clos.as_ref()?.choices(&flow);
-        for other in choices.filter(|choice| *choice != own) {
+        // Those of the same plane first: leaves do not notice.
+        let (near, far): (Vec<Choice>, Vec<Choice>) =
+            self.clos.as_ref()?.choices(&flow).partition(|choice| choice.plane == own.plane);
+        let mut before = Vec::new();
+        for other in near.into_iter().chain(far).filter(|choice| *choice != own) {
             *chains = chains.checked_sub(1).filter(|_| !self.has_to_end())?;
-            if let Some(moved) = self.chain(id, [own, other], limit) {
-                return Some(moved);
+            if self.chain(id, [own, other], limit, &mut before) {
+                return Some(before.into_iter().map(|(id, _)| id).collect());
             }
         }
         None
     }
 
     /// Changes a flow from one choice to another, a flow that conflicts with it back, and so on: along a chain of flows
-    /// that alternate between the two (Kempe's chain, as in König's proof). The changes are reverted if the chain does
-    /// not end.
-    fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64) -> Option<Vec<FlowId>> {
-        let mut before: Vec<(FlowId, Placed)> = Vec::new();
+    /// that alternate between the two (Kempe's chain, as in König's proof). Adds to `before` what has moved, as it was.
+    /// The changes are reverted if the chain does not end.
+    pub(super) fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64, before: &mut Before) -> bool {
+        let begin = before.len();
         let mut next = Some((id, other));
-        while let Some((id, choice)) = next.take().filter(|_| before.len() < CHAIN) {
+        while let Some((id, choice)) = next.take().filter(|_| before.len() - begin < CHAIN) {
+            let Some(clos) = &self.clos else { break };
+            let Some(flow) = self.flows[id.0 as usize].as_ref().map(|placed| placed.flow) else { break };
+            let along = clos.along(&flow, choice);
             let Some(placed) = self.take(id) else { break };
-            let flow = placed.flow;
             before.push((id, placed));
-            let along = self.clos.as_ref()?.along(&flow, choice);
             let too_much = |direction: &&Direction| self.share(&flow, **direction) > limit + MORE;
             let full: Vec<Direction> = along.iter().filter(too_much).copied().collect();
             let is_open = along.iter().all(|direction| !self.is_drained[direction.link.index()]);
             self.put(id, flow, (along, Some(choice)));
             match full[..] {
-                [] if is_open => return Some(before.into_iter().map(|(id, _)| id).collect()),
+                [] if is_open => return true,
                 [full] if is_open => {
                     let back = if choice == own { other } else { own };
-                    let stays = |user: &FlowId| before.iter().any(|(id, _)| id == user);
+                    let stays = |user: &FlowId| before[begin..].iter().any(|(id, _)| id == user);
                     let chose = |user: &FlowId| {
                         self.flows[user.0 as usize].as_ref().is_some_and(|user| user.choice == Some(choice))
                     };
@@ -98,10 +114,15 @@ impl Placement<'_> {
                 _ => {}
             }
         }
-        for (id, Placed { flow, along, choice }) in before.into_iter().rev() {
+        self.revert(before, begin);
+        false
+    }
+
+    /// Takes changes back, down to so many.
+    pub(super) fn revert(&mut self, before: &mut Before, begin: usize) {
+        for (id, Placed { flow, along, choice }) in before.drain(begin..).rev() {
             self.take(id);
             self.put(id, flow, (along, choice));
         }
-        None
     }
 }

@@ -7,6 +7,8 @@
 mod bounds;
 mod explain;
 mod improve;
+mod level;
+mod planes;
 mod prices;
 mod seek;
 
@@ -122,7 +124,9 @@ impl<'a> Placement<'a> {
                 placement.put(FlowId(index as u32), flows[index], way);
             }
         }
-        placement.drain(&failed)?;
+        if !failed.is_empty() {
+            placement.drain(&failed)?;
+        }
         placement.settle();
         Ok(placement)
     }
@@ -234,12 +238,13 @@ impl<'a> Placement<'a> {
         moved.sort_unstable();
         moved.dedup();
         let most = self.most_loaded().1;
-        let homeless: Vec<(FlowId, Flow)> = moved.iter().filter_map(|id| Some((*id, self.take(*id)?.flow))).collect();
-        for (id, flow) in homeless {
+        let homeless: Vec<(FlowId, Placed)> = moved.iter().filter_map(|id| Some((*id, self.take(*id)?))).collect();
+        for (id, Placed { flow, choice, .. }) in homeless {
             self.check_time()?;
-            // Every host reaches every other, so a path exists.
-            let way = self.seek(&flow, most).unwrap_or_default();
-            self.put(id, flow, way);
+            // In the same plane leaves stay even. Every host reaches every other, so a path exists.
+            let in_plane = || choice.and_then(|choice| self.seek_in_plane(&flow, choice.plane));
+            let way = self.seek_below(&flow, most).or_else(in_plane).or_else(|| self.seek(&flow, most));
+            self.put(id, flow, way.unwrap_or_default());
         }
         moved.extend(self.improve_by(CHAINS));
         moved.sort_unstable();

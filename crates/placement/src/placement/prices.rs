@@ -29,9 +29,10 @@ impl Placement<'_> {
         let bound = self.quick_bound(&flows);
         let per_round = flows.len().max(1) * self.topology.links().len().max(1);
         let mut rounds = WORK / per_round;
+        self.fill(bound);
         let mut best = self.most_loaded().1;
         if best <= bound + MORE || rounds == 0 || self.has_to_end() {
-            return;
+            return self.level();
         }
         let mut kept = self.flows.clone();
         for steepness in STEEPNESS {
@@ -49,10 +50,11 @@ impl Placement<'_> {
         }
         self.reset(kept);
         self.improve();
+        self.level();
     }
 
     /// Puts all flows where they were.
-    fn reset(&mut self, kept: Vec<Option<Placed>>) {
+    pub(super) fn reset(&mut self, kept: Vec<Option<Placed>>) {
         self.loads = Loads::none(self.topology);
         self.users.iter_mut().for_each(Vec::clear);
         self.flows.fill_with(|| None);

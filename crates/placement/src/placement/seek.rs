@@ -30,7 +30,8 @@ impl Placement<'_> {
         if self.clos.is_some() { self.seek_choice(flow, limit) } else { self.seek_route(flow, limit) }
     }
 
-    /// Of all choices on a Clos the one whose links carry least.
+    /// Of all choices on a Clos the one whose links carry least. Of several the first, at every leaf: so collectives
+    /// keep apart, which matters to those that fill their links (scenario `multi-job`).
     fn seek_choice(&self, flow: &Flow, limit: f64) -> Option<Way> {
         let clos = self.clos.as_ref()?;
         let mut best: Option<((f64, f64), Way)> = None;

@@ -9,5 +9,6 @@ mod goal;
 mod imports;
 mod jobs;
 mod kinds;
+mod mixed;
 mod saved;
 mod schedule;
