@@ -2,7 +2,7 @@
 //!
 //! So they are also put one after the other, those of the highest rates first, each where its most loaded link then
 //! carries least (Graham 1969, longest processing time first): what is small fills the gaps that large ones leave. The
-//! better of both stays. Then single flows move wherever that makes the squares of all loads less, and the most loaded
+//! best of all stays. Then single flows move wherever that makes the squares of all loads less, and the most loaded
 //! link carries no more: traffic that comes in bursts needs room on the others, too.
 
 use super::{FlowId, MORE, Placed, Placement, Way};
@@ -30,22 +30,29 @@ impl Placement<'_> {
         if is_met || self.is_too_much() || self.has_to_end() {
             return;
         }
-        let before = self.flows.clone();
-        let (most, squares) = (self.most_loaded().1, self.squares());
-        if !self.put_by_rates() {
-            return self.reset(before);
+        let mut kept = self.flows.clone();
+        let (mut most, mut squares) = (self.most_loaded().1, self.squares());
+        // Among flows of one rate the order decides which of equal links each gets.
+        let orders: [fn(&Flow) -> u32; 3] = [|_| 0, |flow| flow.from.0, |flow| flow.to.0];
+        for (number, order) in orders.into_iter().enumerate() {
+            if (number > 0 && most <= bound + MORE) || !self.put_by_rates(order) {
+                break;
+            }
+            let (own, own_squares) = (self.most_loaded().1, self.squares());
+            if own < most - MORE || (own <= most + MORE && own_squares < squares - LESS) {
+                (most, squares) = (own, own_squares);
+                kept.clone_from(&self.flows);
+            }
         }
-        let found = self.most_loaded().1;
-        if found > most + MORE || (found > most - MORE && self.squares() > squares - LESS) {
-            self.reset(before);
-        }
+        self.reset(kept);
     }
 
-    /// All flows, by rates; `false` if the time is over.
-    fn put_by_rates(&mut self) -> bool {
-        let order = self.by_rates();
-        order.iter().for_each(|(id, _)| drop(self.take(*id)));
-        order.into_iter().all(|(id, flow)| {
+    /// All flows, by rates, and of one rate in an order; `false` if the time is over.
+    fn put_by_rates(&mut self, order: impl Fn(&Flow) -> u32) -> bool {
+        let mut flows: Vec<(FlowId, Flow)> = self.flows().map(|(id, flow)| (id, *flow)).collect();
+        flows.sort_by_key(|(_, flow)| (Reverse(flow.rate_bits_per_s), order(flow)));
+        flows.iter().for_each(|(id, _)| drop(self.take(*id)));
+        flows.into_iter().all(|(id, flow)| {
             let way = if self.has_to_end() { None } else { self.seek(&flow, f64::INFINITY) };
             way.map(|way| self.put(id, flow, way)).is_some()
         })
