@@ -126,6 +126,7 @@ fn mask(len: u8) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn prefixes_contain_their_addresses() {
