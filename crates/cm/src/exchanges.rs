@@ -1,4 +1,4 @@
-//! One exchange after the other.
+//! One exchange after the other (D271).
 
 use crate::action::Action;
 use crate::exchange::Exchange;

@@ -1,5 +1,5 @@
-//! Reference model of a node's forwarding: longest prefix by linear search, then the RFCs' pseudocode line by line. IPv4
-//! routes have IPv4-mapped addresses; errors about IPv4 packets are not part of it.
+//! Reference model of a node's forwarding: longest prefix by linear search, then the RFCs' pseudocode line by line.
+//! IPv4 routes have IPv4-mapped addresses; errors about IPv4 packets are not part of it.
 
 use std::net::Ipv6Addr;
 

@@ -93,7 +93,7 @@ fn sources_of_errors() {
     assert_eq!(source([&[], &[]]), "192.0.0.8");
 }
 
-/// D233: an error about a tenant's packet stays with the tenant, and goes through the tunnel that the tenant's table has.
+/// D233: an error about a tenant's packet stays with the tenant, and goes through the tunnel of the tenant's table.
 #[test]
 fn errors_about_tenants_packets() {
     let mut bench = with_sids(node());

@@ -1,5 +1,5 @@
 //! IPv4 (D258 to D261): forwarding by RFC 1812, H.Encaps of IPv4 packets (RFC 8986 sections 5.1 and 5.2), End.DT4,
-//! End.DX4 and End.DT46 (sections 4.5, 4.7 and 4.8). Packets are from scapy (`scapy_12_ipv4.pcap`), where not made here.
+//! End.DX4 and End.DT46 (sections 4.5, 4.7 and 4.8). Packets are from scapy (`scapy_12_ipv4.pcap`), or made here.
 
 mod checks;
 mod egress;
