@@ -28,6 +28,8 @@ pub struct IsisSettings {
     pub circuits: Vec<IsisCircuit>,
     /// Names of END.C and END.E.
     pub behaviors: Behaviors,
+    /// Whether backups are installed for the neighbours that have BFD sessions (D266).
+    pub ti_lfa: bool,
 }
 
 /// A circuit.
@@ -87,7 +89,7 @@ pub(super) fn settings(
         return Err(Problem::new(section.net.at, text));
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
-    Ok(Some(IsisSettings { system: config, circuits, behaviors }))
+    Ok(Some(IsisSettings { system: config, circuits, behaviors, ti_lfa: section.ti_lfa }))
 }
 
 fn levels(section: &IsisSection) -> Result<Levels, Problem> {

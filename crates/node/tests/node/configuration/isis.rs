@@ -56,6 +56,12 @@ fn a_node_may_work_at_both_levels() {
     refused("level = 2\nleak_down = ['5f00::/16']\n", text);
 }
 
+/// D266.
+#[test]
+fn backups_are_off_by_default() {
+    assert_eq!((settings(ISIS).ti_lfa, settings(&format!("{ISIS}ti_lfa = true\n")).ti_lfa), (false, true));
+}
+
 /// D247: as FRR with `topology ipv6-unicast`.
 #[test]
 fn multi_topology_is_of_ipv6() {
