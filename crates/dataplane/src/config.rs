@@ -145,11 +145,22 @@ impl NodeConfig {
 }
 
 /// A next hop: a neighbour at a port. That of an IPv4 packet has an IPv4-mapped address (D258).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct NextHop {
     pub port: PortId,
     pub address: Ipv6Addr,
+}
+
+/// A way to a prefix around a neighbour that is lost (D266).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupRoute {
+    /// The destination, among those whose route leads to the neighbour.
+    pub prefix: Prefix,
+    /// The neighbour to which packets are sent instead.
+    pub next_hop: NextHop,
+    /// The segments of their outer headers (H.Encaps.Red); none: they stay as they are.
+    pub segments: Vec<Ipv6Addr>,
 }
 
 /// Action of a route.
@@ -289,6 +300,13 @@ pub enum Command {
     },
     /// Removes an SR policy that neither route nor SID uses.
     RemovePolicy(PolicyId),
+    /// Replaces the backups of a neighbour: they take the packets to it while its BFD session is down.
+    SetBackups {
+        /// The neighbour.
+        next_hop: NextHop,
+        routes: Vec<BackupRoute>,
+    },
+    RemoveBackups(NextHop),
     /// Adds or replaces a SID in the main table.
     AddSid {
         /// The SID: 128 bits, or its locator and function where an argument follows.

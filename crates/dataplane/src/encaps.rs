@@ -13,6 +13,9 @@ use srdma_wire::{Ipv6, SrhValue, View};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
+/// Outer hop limit of H.Encaps.
+pub(crate) const ENCAPS_HOP_LIMIT: u8 = 64;
+
 /// Whether the first segment is left out of the SRH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncapsMode {

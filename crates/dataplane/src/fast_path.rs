@@ -187,7 +187,8 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
     }
 
     fn hop(&self, adjacency: &Adjacency) -> Option<FastPathHop> {
-        let is_usable = adjacency.resolved && !adjacency.is_border && (self.is_open)(adjacency.port);
+        let is_usable =
+            adjacency.resolved && !adjacency.is_border && !adjacency.is_avoided && (self.is_open)(adjacency.port);
         let addresses = *adjacency.ethernet.first_chunk()?;
         is_usable.then_some(FastPathHop { port: adjacency.port, addresses, link_mtu: adjacency.link_mtu })
     }

@@ -46,8 +46,8 @@ pub use backpressure::{
 pub use behavior::{Flavors, NextCsid};
 pub use bfd::{BfdPeer, BfdReport, BfdSession, MAX_BFD_SESSIONS};
 pub use config::{
-    Command, ConfigError, HmacPolicy, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction,
-    SidBehavior, TableId,
+    BackupRoute, Command, ConfigError, HmacPolicy, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig,
+    RouteAction, SidBehavior, TableId,
 };
 pub use counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
 pub use cross_connect::CrossConnect;

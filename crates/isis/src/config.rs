@@ -130,8 +130,9 @@ pub struct CircuitConfig {
     pub metric: u32,
     /// The interface's addresses; neighbours want its link-local one.
     pub addresses: Vec<Ipv6Addr>,
-    /// SIDs of packets that are to leave by it. Those of a LAN are not announced.
-    pub end_x: Vec<EndXSid>,
+    /// SIDs of packets that are to leave by it, each with the neighbour's address on the link, by which a LAN's is
+    /// found.
+    pub end_x: Vec<(Ipv6Addr, EndXSid)>,
     /// The longest PDU, in octets.
     pub limit_pdu: usize,
 }

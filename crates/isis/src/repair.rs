@@ -125,9 +125,11 @@ impl Network {
                 of_node.node.extend(end_decapsulates(sid.behavior).map(|decapsulates| (decapsulates, sid.sid)));
             }
             for neighbour in Neighbour::of_topology(lsp.tlvs(), topology) {
-                let found = of_node.adjacencies.entry(neighbour.node).or_default();
-                let end_x = neighbour.end_x.iter().filter(|sid| sid.algorithm == 0);
-                found.extend(end_x.filter_map(|sid| Some((end_x_decapsulates(sid.behavior)?, sid.sid))));
+                for sid in neighbour.end_x.iter().filter(|sid| sid.algorithm == 0) {
+                    let to = sid.neighbour.map_or(neighbour.node, NodeId::of);
+                    let found = end_x_decapsulates(sid.behavior).map(|decapsulates| (decapsulates, sid.sid));
+                    of_node.adjacencies.entry(to).or_default().extend(found);
+                }
             }
         }
         Network { links, both_ways, announcers, sids }

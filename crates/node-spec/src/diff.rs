@@ -73,6 +73,7 @@ fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
         .copied()
         .map(Command::RemoveBfdSession)
         .collect();
+    commands.extend(gone(&before.backups, &after.backups, |_, _| true).copied().map(Command::RemoveBackups));
     // A group with another Proxy Address is another group: two groups may have exchanged theirs.
     let keeps_proxy = |before: &GroupEntry, after: &GroupEntry| before.proxy == after.proxy;
     let groups = gone(&before.groups, &after.groups, keeps_proxy);
@@ -171,6 +172,9 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     commands.extend(new(&before.learning, &after.learning).map(Command::SetLearning));
     let bfd = changed(&before.bfd, &after.bfd);
     commands.extend(bfd.map(|(_, session)| Command::SetBfdSession(Box::new(*session))));
+    let backups = changed(&before.backups, &after.backups);
+    commands
+        .extend(backups.map(|(next_hop, routes)| Command::SetBackups { next_hop: *next_hop, routes: routes.clone() }));
     commands
 }
 

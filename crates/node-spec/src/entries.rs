@@ -2,9 +2,9 @@
 
 use crate::{KeySpec, diff};
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, BfdPeer, BfdSession, ClassMap, Command, Connection, CrossConnect, Domain,
-    EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute, PolicyId, RouteAction, SidBehavior, SrPolicy,
-    TableId, headend::HeadendConfig,
+    BackpressureConfig, BackpressureSids, BackupRoute, BfdPeer, BfdSession, ClassMap, Command, Connection,
+    CrossConnect, Domain, EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute, NextHop, PolicyId,
+    RouteAction, SidBehavior, SrPolicy, TableId, headend::HeadendConfig,
 };
 use srdma_frame::PortId;
 use srdma_group::GroupEntry;
@@ -63,6 +63,8 @@ pub struct Entries {
     pub groups: BTreeMap<u32, GroupEntry>,
     /// BFD sessions by peer.
     pub bfd: BTreeMap<BfdPeer, BfdSession>,
+    /// Backups by the neighbour that they go around (D266).
+    pub backups: BTreeMap<NextHop, Vec<BackupRoute>>,
     /// Learning of groups.
     pub learning: Option<Learning>,
 }
@@ -91,6 +93,7 @@ impl Entries {
             sids,
             groups,
             bfd,
+            backups,
             learning,
         } = other;
         self.links.extend(links);
@@ -113,6 +116,7 @@ impl Entries {
         self.sids.extend(sids);
         self.groups.extend(groups);
         self.bfd.extend(bfd);
+        self.backups.extend(backups);
         self.learning = learning.or(self.learning.take());
     }
 

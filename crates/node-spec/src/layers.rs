@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 1 | file | all but links |
 //! | 2 | controller | groups and their Replication SIDs |
-//! | 3 | IS-IS | backpressure SIDs, BFD sessions with neighbours |
+//! | 3 | IS-IS | backpressure SIDs, BFD sessions with neighbours, backups |
 //! | 4 | kernel | links, neighbours, routes |
 //!
 //! Of two entries with the same subject the one of the higher layer counts. The kernel's layer has no entry for a

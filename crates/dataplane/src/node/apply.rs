@@ -4,7 +4,7 @@ use super::Node;
 use crate::config::{Command, ConfigError, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
 use crate::cross_connect::CrossConnect;
 use crate::egress::Ports;
-use crate::encaps::Encaps;
+use crate::encaps::{ENCAPS_HOP_LIMIT, Encaps};
 use crate::fast_cnp::Connection;
 use crate::groups::{Owner, Surroundings};
 use crate::policy::{Form, Outer, Payload, PolicyId, SrPolicy};
@@ -13,9 +13,6 @@ use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, NextHeader, Prefix, Qpn};
 use std::net::Ipv6Addr;
-
-/// Outer hop limit of H.Encaps.
-const ENCAPS_HOP_LIMIT: u8 = 64;
 
 impl Node {
     /// Applies a command. A command that is refused changes nothing.
@@ -44,6 +41,8 @@ impl Node {
             Command::RemoveRoute { table, prefix } => unused = tables.remove_route(table, prefix)?,
             Command::AddPolicy { id, policy } => self.add_policy(id, *policy)?,
             Command::RemovePolicy(id) => tables.remove_policy(id)?,
+            Command::SetBackups { next_hop, routes } => tables.set_backups(next_hop, &routes, config.loopback)?,
+            Command::RemoveBackups(next_hop) => tables.remove_backups(next_hop)?,
             Command::AddSid { prefix, behavior } => unused = self.add_sid(prefix, behavior)?,
             Command::RemoveSid(prefix) => tables.remove_sid(prefix)?,
             Command::AddMulticastRoute(route) => tables.add_multicast_route(&route)?,

@@ -93,7 +93,17 @@ impl Node {
             if let Err(verdict) = progress.decrement(frame, pool) {
                 return verdict;
             }
-            return self.rewrite(context, frame, pool, adjacency);
+            if !self.tables.adjacency(adjacency).is_avoided {
+                return self.rewrite(context, frame, pool, adjacency);
+            }
+            return match self.tables.detour(adjacency, frame, pool) {
+                Ok(Some(detour)) => {
+                    context.encapsulated_octets += detour.octets;
+                    self.rewrite(context, frame, pool, detour.adjacency)
+                }
+                Ok(None) => self.rewrite(context, frame, pool, adjacency),
+                Err(reason) => Verdict::Drop(reason),
+            };
         }
         Verdict::Drop(DropReason::SegmentLoop)
     }

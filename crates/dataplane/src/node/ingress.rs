@@ -222,7 +222,7 @@ impl Node {
                     let adjacency = self.tables.adjacency(index);
                     let Some(headers) = head.first_chunk_mut::<AFTER_IPV6>() else { break None };
                     let decrement = u8::from(progress.hop_limit == HopLimit::ToDecrement);
-                    if headers[HOP_LIMIT] <= decrement || !adjacency.carries_any(len) {
+                    if headers[HOP_LIMIT] <= decrement || !adjacency.carries_plainly(len) {
                         break None;
                     }
                     let Some(place) = self.ports.place_for(adjacency.port, len) else { break None };

@@ -29,7 +29,7 @@ mod verdict;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
 use crate::bfd::{Bfd, BfdPeer, BfdReport};
-use crate::config::{NodeConfig, SidBehavior, TableId};
+use crate::config::{NextHop, NodeConfig, SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
 use crate::cross_connect::CrossConnects;
@@ -404,6 +404,11 @@ impl Node {
     /// The BFD sessions.
     pub fn bfd_reports(&self) -> impl Iterator<Item = BfdReport<'_>> {
         self.bfd.reports()
+    }
+
+    /// The neighbours that have backups, with the number of their prefixes and the packets that have taken them.
+    pub fn backup_reports(&self) -> impl Iterator<Item = (NextHop, usize, Traffic)> {
+        self.tables.backup_reports()
     }
 
     /// The sessions that have come up, or were up and have gone down, since the last call; of each the last change.

@@ -67,6 +67,12 @@ impl Adjacency {
         if self.resolved { IPV6 as u32 + u32::from(self.link_mtu) } else { 0 }
     }
 
+    /// As [`Adjacency::carries_any`], and no backup has to be looked for.
+    #[inline]
+    pub(crate) fn carries_plainly(&self, len: usize) -> bool {
+        self.carries_any(len) && !self.is_avoided
+    }
+
     /// As [`Adjacency::carries`], for a packet that may carry an SRH: a border needs the egress check.
     #[inline]
     pub(crate) fn carries_any(&self, len: usize) -> bool {

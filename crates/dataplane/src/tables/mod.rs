@@ -1,5 +1,6 @@
 //! Forwarding tables: routes, SIDs, neighbours, Proxy Addresses and multicast routes, resolved ahead.
 
+mod backups;
 mod entries;
 mod policies;
 mod routes;
@@ -18,6 +19,7 @@ use crate::entropy;
 use crate::headend::PlacedRoutes;
 use crate::headers::ipv6;
 use crate::scope;
+use backups::Backups;
 use entries::{BehindEncaps, Link};
 use policies::Policies;
 use srdma_fib::Fib;
@@ -46,6 +48,7 @@ pub(crate) struct Tables {
     /// What the destinations of the policies' outer headers lead to, as far as it was looked up (D226).
     behind_encaps: Vec<BehindEncaps>,
     policies: Policies,
+    backups: Backups,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<MulticastKey, MulticastEntry>,
     /// The node's own addresses, and how many ports or features have each.
@@ -76,6 +79,7 @@ impl Tables {
             encaps: Shared::default(),
             behind_encaps: Vec::new(),
             policies: Policies::default(),
+            backups: Backups::default(),
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             own: BTreeMap::new(),

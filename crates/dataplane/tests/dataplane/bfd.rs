@@ -3,7 +3,8 @@
 use crate::common::{Bench, address, ipv6, neighbour, next_hop, prefix};
 use srdma_bfd::{Config, Event, Hops, Output, Peer, Refusal, Sessions, State, udp};
 use srdma_dataplane::{
-    BfdPeer, BfdSession, Command, ConfigError, DropReason, Flavors, MAX_BFD_SESSIONS, RouteAction, SidBehavior, TableId,
+    BackupRoute, BfdPeer, BfdSession, Command, ConfigError, DropReason, Flavors, MAX_BFD_SESSIONS, RouteAction,
+    SidBehavior, TableId,
 };
 use srdma_frame::{Element, PortId};
 use srdma_wire::Instant;
@@ -151,6 +152,76 @@ fn a_silent_neighbour_is_detected_and_avoided() {
     assert_eq!((world.state(peer_at(1)), world.flows()), (State::Up, before));
     let downs: Vec<u64> = world.bench.node.bfd_reports().map(|report| report.downs).collect();
     assert_eq!(downs, [0, 1, 0]);
+}
+
+/// Headers behind the Ethernet header: hop limit, destination, and the octets behind the IPv6 header.
+fn sent(world: &mut World, to: &str, hop_limit: u8) -> Option<(u16, u8, Ipv6Addr, Vec<u8>)> {
+    let mut packet = ipv6("2001:db8:aa::1", to, 0, 17, &[0x12, 0xB7, 0x12, 0xB7, 0, 12, 0, 1, 2, 3, 4, 5]);
+    packet[7] = hop_limit;
+    let (port, packet) = world.bench.send(0, &packet).pop()?;
+    let destination: [u8; 16] = packet[24..40].try_into().unwrap();
+    Some((port, packet[7], destination.into(), packet[40..].to_vec()))
+}
+
+/// D266: while the session with a neighbour is down, the packets to it take its backups; one write does it for all of
+/// them.
+#[test]
+fn backups_take_the_packets_to_a_neighbour_that_is_down() {
+    let mut world = World::new(3).sessions(3);
+    let [plain, tunnelled, other] = ["2001:db8:b0::/64", "2001:db8:b1::/64", "2001:db8:b2::/64"].map(prefix);
+    for prefix in [plain, tunnelled, other] {
+        let action = RouteAction::Via(vec![next_hop(1)]);
+        world.bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
+    }
+    let segments = vec![address("5f00:0:3:1::"), address("5f00:0:4:e002::")];
+    let routes = vec![
+        BackupRoute { prefix: plain, next_hop: next_hop(2), segments: Vec::new() },
+        BackupRoute { prefix: tunnelled, next_hop: next_hop(2), segments },
+    ];
+    world.bench.apply(Command::SetBackups { next_hop: next_hop(1), routes: routes.clone() });
+    world.run_ms(3_000);
+    let destinations = ["2001:db8:b0::1", "2001:db8:b1::1", "2001:db8:b2::1"];
+    for to in destinations {
+        let (port, hop_limit, destination, _) = sent(&mut world, to, 64).expect("a packet");
+        assert_eq!((port, hop_limit, destination), (1, 63, address(to)), "the session is up");
+    }
+    world.is_silent[1] = true;
+    world.run_ms(200);
+    let (port, hop_limit, destination, _) = sent(&mut world, destinations[0], 64).expect("a packet");
+    assert_eq!((port, hop_limit, destination), (2, 63, address(destinations[0])));
+    // H.Encaps.Red: the second segment alone is in the SRH (RFC 8986 section 5.2), 24 octets, before the packet.
+    let (port, hop_limit, destination, behind) = sent(&mut world, destinations[1], 9).expect("a packet");
+    assert_eq!((port, hop_limit, destination), (2, 8, address("5f00:0:3:1::")), "not more than the packet has");
+    assert_eq!(behind[..8], [41, 2, 4, 1, 0, 0, 0, 0]);
+    assert_eq!(behind[8..24], address("5f00:0:4:e002::").octets());
+    assert_eq!((behind[24 + 7], &behind[24 + 24..24 + 40]), (8, &address(destinations[1]).octets()[..]));
+    let (port, ..) = sent(&mut world, destinations[2], 64).expect("a packet");
+    assert_eq!(port, 1, "without a backup it is sent as before");
+    let reports: Vec<_> = world.bench.node.backup_reports().collect();
+    let [(protected, 2, traffic)] = reports[..] else { panic!("{reports:?}") };
+    assert_eq!((protected, traffic.frames), (next_hop(1), 2));
+
+    // Others in their place, and none by a neighbour that is down itself.
+    world.is_silent[2] = true;
+    world.run_ms(200);
+    assert_eq!(sent(&mut world, destinations[0], 64).expect("a packet").0, 1);
+    let by_0 = BackupRoute { next_hop: next_hop(0), ..routes[0].clone() };
+    world.bench.apply(Command::SetBackups { next_hop: next_hop(1), routes: vec![by_0] });
+    assert_eq!(sent(&mut world, destinations[0], 64).expect("a packet").0, 0);
+    assert_eq!(sent(&mut world, destinations[1], 64).expect("a packet").0, 1);
+    world.bench.apply(Command::RemoveBackups(next_hop(1)));
+    assert_eq!(sent(&mut world, destinations[0], 64).expect("a packet").0, 1);
+    let unknown = world.bench.node.apply(Command::RemoveBackups(next_hop(1)));
+    assert_eq!(unknown, Err(ConfigError::UnknownNeighbour { address: neighbour(1), port: 1 }));
+    let segments = vec![address("5f00:0:3:1::"); 40];
+    let too_long = BackupRoute { prefix: plain, next_hop: next_hop(2), segments };
+    let refused = world.bench.node.apply(Command::SetBackups { next_hop: next_hop(1), routes: vec![too_long] });
+    assert!(matches!(refused, Err(ConfigError::Encaps { .. })), "{refused:?}");
+    // The session is back.
+    world.bench.apply(Command::SetBackups { next_hop: next_hop(1), routes });
+    world.is_silent = vec![false; 3];
+    world.run_ms(3_000);
+    assert_eq!(sent(&mut world, destinations[1], 64).expect("a packet").0, 1);
 }
 
 /// Routes by the neighbour that come while it is avoided.

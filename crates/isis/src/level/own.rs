@@ -1,12 +1,13 @@
 //! The system's own LSPs: originated on changes, refreshed before they expire, numbered above older ones of this system
 //! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
-use super::{Circuit, OneLevel};
+use super::OneLevel;
+use crate::adjacency::Adjacency;
 use crate::database::ZERO_AGE_LIFETIME_S;
 use crate::id::{LspId, NodeId, SystemId};
 use crate::origin::{Announced, fragments, fragments_of_pseudonode};
 use crate::pdu::{GREATEST_LSP, Level, Lsp, LspFlags};
-use crate::tlv::{LspEntry, Neighbour};
+use crate::tlv::{EndXSid, LspEntry, Neighbour};
 use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use std::collections::BTreeMap;
@@ -183,22 +184,34 @@ impl OneLevel {
         }
     }
 
-    /// The links with an adjacency that is up in our topology: to the neighbour, or to the pseudonode of a LAN.
+    /// The links with an adjacency that is up in our topology: to the neighbour, or to the pseudonode of a LAN; of that
+    /// several, if the SIDs of its neighbours need them.
     fn neighbours(&self) -> Vec<Neighbour> {
         let topology = self.config.topology;
-        let link = |circuit: &Circuit| {
-            let mut adjacencies = circuit.adjacencies.values();
-            let adjacency =
-                adjacencies.find(|adjacency| adjacency.is_up() && adjacency.topologies.contains(topology))?;
-            let metric = circuit.config.metric;
-            Some(match &circuit.lan {
-                Some(lan) => Neighbour { node: lan.designated()?, metric, end_x: Vec::new() },
-                None => {
-                    Neighbour { node: NodeId::of(adjacency.neighbour), metric, end_x: circuit.config.end_x.clone() }
-                }
-            })
-        };
-        self.circuits.iter().filter_map(link).collect()
+        let mut links = Vec::new();
+        for circuit in &self.circuits {
+            let is_used = |adjacency: &&Adjacency| adjacency.is_up() && adjacency.topologies.contains(topology);
+            let mut adjacencies = circuit.adjacencies.values().filter(is_used).peekable();
+            let Some(adjacency) = adjacencies.peek() else { continue };
+            let (metric, sids) = (circuit.config.metric, &circuit.config.end_x);
+            let Some(lan) = &circuit.lan else {
+                let end_x = sids.iter().map(|(_, sid)| *sid).collect();
+                links.push(Neighbour { node: NodeId::of(adjacency.neighbour), metric, end_x });
+                continue;
+            };
+            let Some(node) = lan.designated() else { continue };
+            let of_neighbour = |adjacency: &Adjacency| {
+                let at = sids.iter().filter(|(address, _)| adjacency.addresses.contains(address));
+                let neighbour = Some(adjacency.neighbour);
+                at.map(|(_, sid)| EndXSid { neighbour, ..*sid }).collect::<Vec<_>>()
+            };
+            let end_x: Vec<EndXSid> = adjacencies.flat_map(of_neighbour).collect();
+            let mut parts = end_x.chunks(EndXSid::GREATEST_OF_LAN);
+            let first = parts.next().unwrap_or_default();
+            let parts = std::iter::once(first).chain(parts);
+            links.extend(parts.map(|part| Neighbour { node, metric, end_x: part.to_vec() }));
+        }
+        links
     }
 
     fn limit_lsp(&self) -> usize {

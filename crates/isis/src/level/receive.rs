@@ -112,7 +112,8 @@ impl OneLevel {
         if let Some(before) = circuit.adjacencies.get(&neighbour).filter(|before| before.state == adjacency.state) {
             // Routes lead to its address; its links are those of the topologies.
             self.changes.adjacencies |= before.addresses != adjacency.addresses;
-            if before.topologies != adjacency.topologies {
+            // So are the SIDs of a LAN, which are those of addresses.
+            if before.topologies != adjacency.topologies || before.addresses != adjacency.addresses {
                 self.own.touch();
             }
             circuit.adjacencies.insert(neighbour, adjacency);

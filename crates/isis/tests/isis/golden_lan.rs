@@ -2,7 +2,7 @@
 //! designated, and is killed. A speaker in the place of F1, and of F3, makes of it what FRR makes.
 
 use srdma_capture::Reader;
-use srdma_isis::tlv::{AdjacencyState, Neighbour, TopologyId, kind};
+use srdma_isis::tlv::{AdjacencyState, EndXSid, Neighbour, SidStructure, TopologyId, kind};
 use srdma_isis::{
     CircuitConfig, CircuitId, CircuitType, Config, LanHello, Level, Lsp, LspId, NodeId, Pdu, PduKind, Speaker,
     SystemId, frame,
@@ -178,4 +178,29 @@ fn a_speaker_in_the_place_of_f3_is_designated_as_f3_is() {
     assert_eq!(place.own(1).flags, of_f3.flags);
     let links = |lsp: &Lsp| Neighbour::of_topology(lsp.tlvs(), IPV6).collect::<Vec<_>>();
     assert_eq!(links(&place.own(0)), [Neighbour { node: own, metric: 7, end_x: Vec::new() }]);
+}
+
+/// By the figure of RFC 9352 section 8.2: the neighbour is in front of what a point-to-point link has.
+#[test]
+fn a_sid_on_a_lan_has_its_neighbour_in_front() {
+    let (system, sid) = (SystemId([0, 0, 0, 0, 0, 7]), "5f00:0:1:e007::".parse().unwrap());
+    let structure = Some(SidStructure { block: 32, node: 16, function: 16, argument: 0 });
+    let of_lan = EndXSid { neighbour: Some(system), flags: 0, algorithm: 0, weight: 0, behavior: 5, sid, structure };
+    let node = NodeId { system: SystemId([0, 0, 0, 0, 0, 9]), pseudonode: 3 };
+    let mut octets = Vec::new();
+    let link = Neighbour { node, metric: 10, end_x: vec![of_lan; 7] };
+    Neighbour::emit_all(std::slice::from_ref(&link), TopologyId::STANDARD, &mut octets);
+    let expected: Vec<u8> = [
+        &[22, 227][..],
+        &[0, 0, 0, 0, 0, 9, 3, 0, 0, 10, 216],
+        &[44, 34, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 5],
+        &[0x5F, 0, 0, 0, 0, 1, 0xE0, 7, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[6, 1, 4, 32, 16, 16, 0],
+    ]
+    .concat();
+    assert_eq!(octets[..expected.len()], expected);
+    let parsed = Neighbour::parse_all(&octets[2..]).unwrap();
+    assert_eq!(parsed, [Neighbour { end_x: vec![of_lan; 6], ..link }], "six have room");
+    let cut = [&[0, 0, 0, 0, 0, 9, 3, 0, 0, 10, 7][..], &[44, 5, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(Neighbour::parse_all(&cut).unwrap()[0].end_x, []);
 }

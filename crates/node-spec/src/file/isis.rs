@@ -19,6 +19,8 @@ pub struct IsisSection {
     #[serde(default, skip_serializing_if = "is_default")]
     pub multi_topology: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub ti_lfa: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub overload: bool,
     pub overload_on_start: Option<Located<Duration>>,
     pub key: Option<Spanned<KeySection>>,

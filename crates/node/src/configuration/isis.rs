@@ -2,7 +2,7 @@
 
 use super::Draft;
 use super::ports::port_named;
-use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
+use srdma_dataplane::{Flavors, NextHop, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_isis::tlv::{
     CapabilityFlags, EndSid, EndXSid, Leak, Locator, Reachability, RouterCapability, SidStructure, TopologyId,
@@ -16,6 +16,7 @@ use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::behavior;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -28,6 +29,8 @@ pub struct IsisSettings {
     pub circuits: Vec<IsisCircuit>,
     /// Names of END.C and END.E.
     pub behaviors: Behaviors,
+    /// Whether backups are installed for the neighbours that have BFD sessions (D266).
+    pub ti_lfa: bool,
 }
 
 /// A circuit.
@@ -41,8 +44,8 @@ pub struct IsisCircuit {
     pub metric: u32,
     /// Whether its neighbours get BFD sessions (D110).
     pub bfd: bool,
-    /// The SIDs of the adjacency.
-    pub end_x: Vec<EndXSid>,
+    /// The SIDs of its adjacencies, with the neighbours' addresses.
+    pub end_x: Vec<(Ipv6Addr, EndXSid)>,
 }
 
 /// Settings of IS-IS. Read after the SIDs, which are announced.
@@ -87,7 +90,7 @@ pub(super) fn settings(
         return Err(Problem::new(section.net.at, text));
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
-    Ok(Some(IsisSettings { system: config, circuits, behaviors }))
+    Ok(Some(IsisSettings { system: config, circuits, behaviors, ti_lfa: section.ti_lfa }))
 }
 
 fn levels(section: &IsisSection) -> Result<Levels, Problem> {
@@ -230,13 +233,12 @@ fn circuits(
             return Err(Problem::new(section.port.at, text));
         }
         let metric = section.metric.as_ref().map_or(10, |metric| metric.value.get() as u32);
-        // A SID of one neighbour of a LAN has another sub-TLV (RFC 9352 section 8.2), which is not supported.
-        let is_announced = kind == CircuitType::PointToPoint;
         // Routers ignore a SID outside all locators (RFC 9352 section 8).
-        let end_x = sids.of_port(port).filter(|_| is_announced).filter_map(|(sid, behavior)| {
+        let end_x = sids.of_port(port).filter_map(|(sid, behavior, address)| {
             let locator = locators.iter().find(|locator| locator.prefix.contains(sid.address()))?;
             let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));
-            Some(EndXSid { flags: 0, algorithm: 0, weight: 0, behavior, sid: sid.address(), structure })
+            let (neighbour, sid) = (None, sid.address());
+            Some((address, EndXSid { neighbour, flags: 0, algorithm: 0, weight: 0, behavior, sid, structure }))
         });
         circuits.push(IsisCircuit { port, kind, metric, bfd: section.bfd, end_x: end_x.collect() });
     }
@@ -284,11 +286,11 @@ struct Sids<'c> {
 }
 
 impl<'c> Sids<'c> {
-    /// Each with its code point, and the port of its adjacency, if it has one.
-    fn all(&self) -> impl Iterator<Item = (Prefix, u16, Option<PortId>)> + 'c {
+    /// Each with its code point, and the neighbour of its adjacency, if it has one.
+    fn all(&self) -> impl Iterator<Item = (Prefix, u16, Option<NextHop>)> + 'c {
         let behaviors = self.behaviors;
         self.sids.iter().filter_map(move |(prefix, behavior)| {
-            Some((*prefix, code_point(*behavior, behaviors)?, port_of(*behavior)))
+            Some((*prefix, code_point(*behavior, behaviors)?, next_hop_of(*behavior)))
         })
     }
 
@@ -297,17 +299,18 @@ impl<'c> Sids<'c> {
         self.all().filter(|(.., of)| of.is_none()).map(|(sid, code_point, _)| (sid, code_point))
     }
 
-    /// Those of adjacencies at a port.
-    fn of_port(&self, port: PortId) -> impl Iterator<Item = (Prefix, u16)> + 'c {
-        self.all().filter(move |(.., of)| *of == Some(port)).map(|(sid, code_point, _)| (sid, code_point))
+    /// Those of adjacencies at a port, with the neighbours' addresses.
+    fn of_port(&self, port: PortId) -> impl Iterator<Item = (Prefix, u16, Ipv6Addr)> + 'c {
+        let of_port = move |of: Option<NextHop>| of.filter(|next_hop| next_hop.port == port);
+        self.all().filter_map(move |(sid, code_point, of)| Some((sid, code_point, of_port(of)?.address)))
     }
 }
 
-fn port_of(behavior: SidBehavior) -> Option<PortId> {
+fn next_hop_of(behavior: SidBehavior) -> Option<NextHop> {
     match behavior {
         SidBehavior::EndX(_, next_hop)
         | SidBehavior::EndDx4 { next_hop, .. }
-        | SidBehavior::EndDx6 { next_hop, .. } => Some(next_hop.port),
+        | SidBehavior::EndDx6 { next_hop, .. } => Some(next_hop),
         _ => None,
     }
 }

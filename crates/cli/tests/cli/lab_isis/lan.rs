@@ -103,6 +103,9 @@ fn designated_systems_die(replacements: &[(&str, &str)]) {
         assert!(tshark(&capture, &format!("{of_n1} && {to_level_2} && {what}")) > 0, "{what}");
     }
     assert_eq!(tshark(&capture, &format!("{of_n1} && isis && !({to_level_2})")), 0);
+    // Sub-TLV 44 (RFC 9352 section 8.2): the neighbour G, three zeros, End.X, and the SID.
+    let sid_of_g = "2c:22:00:00:00:00:00:10:00:00:00:00:05:5f:00:00:00:00:01:e0:10";
+    assert!(tshark(&capture, &format!("{of_n1} && isis.lsp && frame contains {sid_of_g}")) > 0, "{sid_of_g}");
 }
 
 #[test]

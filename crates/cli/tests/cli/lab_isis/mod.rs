@@ -3,6 +3,7 @@
 mod area;
 mod lan;
 mod levels;
+mod ring;
 
 use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 
 use super::net::{Net, config, locator, system};
 use super::{all_distances, chance};
-use srdma_isis::tlv::{EndSid, EndXSid};
-use srdma_isis::{CircuitConfig, CircuitId, Config, Level, NodeId, Repair};
+use srdma_isis::tlv::{EndSid, EndXSid, Neighbour, TopologyId};
+use srdma_isis::{CircuitConfig, CircuitId, CircuitType, Config, Level, LspId, NodeId, Repair};
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -43,7 +43,8 @@ fn network(count: usize, links: &Links) -> Net {
             let mut circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, at as u8, to as u8]));
             circuit.metric = *metric;
             let (behavior, sid) = (END_X, end_x(at, to));
-            circuit.end_x = vec![EndXSid { flags: 0, algorithm: 0, weight: 0, behavior, sid, structure: None }];
+            let sid = EndXSid { neighbour: None, flags: 0, algorithm: 0, weight: 0, behavior, sid, structure: None };
+            circuit.end_x = vec![("fe80::1".parse().unwrap(), sid)];
             net.speakers[at].change_circuit(net.now, CircuitId(circuits[at]), circuit);
             circuits[at] += 1;
         }
@@ -161,6 +162,56 @@ fn in_a_ring_it_takes_one_sid_and_a_link_more_takes_that_of_an_adjacency() {
     let found = repair(&network(5, &ring(60)));
     assert_eq!((number(found.first), path(&found)), (4, vec![4, 3, 2, 1]));
     assert_eq!(found.segments, [end_x(3, 2)]);
+}
+
+/// RFC 9352 section 8.2: SIDs of a LAN's neighbours, in as many entries as they need, come and go with them. One leads
+/// across the LAN where old routes do not.
+#[test]
+fn sids_on_a_lan_are_those_of_its_neighbours() {
+    let mut net = Net::default();
+    (0..10).for_each(|at| assert_eq!(net.add(of(at)), at));
+    let members: Vec<(usize, u8)> = (0..9).map(|at| (at, 64)).collect();
+    net.join_lan(&members, 10);
+    let lan = |at: usize, metric: u32, neighbours: &[usize]| {
+        let mut circuit = CircuitConfig::new(MacAddress([2, 0, 1, 0, 0, at as u8]));
+        circuit.kind = CircuitType::Broadcast { priority: 64 };
+        circuit.metric = metric;
+        circuit.addresses = vec![Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, at as u16)];
+        let sid = |to: &usize| {
+            let (behavior, sid) = (END_X, end_x(at, *to));
+            let sid = EndXSid { neighbour: None, flags: 0, algorithm: 0, weight: 0, behavior, sid, structure: None };
+            (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, *to as u16), sid)
+        };
+        circuit.end_x = neighbours.iter().map(sid).collect();
+        circuit
+    };
+    (0..9).for_each(|at| net.speakers[at].change_circuit(net.now, CircuitId(0), lan(at, 10, &[])));
+    net.speakers[0].change_circuit(net.now, CircuitId(0), lan(0, 10, &(1..10).collect::<Vec<_>>()));
+    net.run_ms(20_000);
+    let announced = |net: &Net, at: usize| {
+        let id = LspId { node: NodeId::of(system(at)), fragment: 0 };
+        let lsp = net.speakers[1].database(Level::Two).get(id).expect("its LSP").lsp();
+        let links: Vec<Neighbour> = Neighbour::of_topology(lsp.tlvs(), TopologyId::STANDARD).collect();
+        let sids = links.iter().flat_map(|link| &link.end_x);
+        (links.len(), sids.map(|sid| (number(NodeId::of(sid.neighbour.unwrap())), sid.sid)).collect::<Vec<_>>())
+    };
+    let all = |to: std::ops::Range<usize>| to.map(|to| (to, end_x(0, to))).collect::<Vec<_>>();
+    assert_eq!(announced(&net, 0), (2, all(1..9)), "9 is no member");
+    assert_eq!(net.speakers[1].shortest_paths(net.now).prefixes[&locator(0)].distance, 10);
+    net.dead = vec![7, 8];
+    net.run_ms(40_000);
+    assert_eq!(announced(&net, 0), (1, all(1..7)));
+    net.dead.clear();
+    // 9 is beside 1 and 0. Without the link to 1 the path leads by 0 over the LAN, whose metric there is large: 0 itself
+    // would go by 9.
+    net.join(9, 1, 1);
+    net.join(9, 0, 1);
+    net.speakers[0].change_circuit(net.now, CircuitId(0), lan(0, 40, &[1]));
+    net.run_ms(60_000);
+    let repairs = net.speakers[9].repairs(Level::Two, net.now);
+    let repair = &repairs[&NodeId::of(system(1))][&locator(1)];
+    assert_eq!((number(repair.first), &repair.segments[..]), (0, &[end_x(0, 1)][..]));
+    assert_eq!(repair.path.len(), 3, "with the pseudonode: {repair:?}");
 }
 
 /// Without a SID that decapsulates there is no repair path that needs one; with a loop-free neighbour none is needed.

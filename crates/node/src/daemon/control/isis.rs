@@ -121,14 +121,16 @@ impl Control {
         Ok(())
     }
 
-    /// Brings the layer of IS-IS up to date: where notifications go (D63), and BFD sessions with neighbours (D110).
+    /// Brings the layer of IS-IS up to date: where notifications go (D63), BFD sessions with neighbours (D110), and
+    /// ways around them (D266).
     async fn apply_entries(&mut self, learnt: &Learnt) -> Result<(), Died> {
         let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
             (outer_source, BackpressureSids { outer_source, end_c, end_e })
         };
         let backpressure_sids = learnt.sids.iter().map(of_entry).collect();
         let is_other_bfd = self.layers.get(Owner::Isis).bfd != learnt.bfd;
-        let entries = Entries { backpressure_sids, bfd: learnt.bfd.clone(), ..Entries::default() };
+        let (bfd, backups) = (learnt.bfd.clone(), learnt.backups.clone());
+        let entries = Entries { backpressure_sids, bfd, backups, ..Entries::default() };
         let commands = self.layers.replace(Owner::Isis, entries);
         if commands.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use super::bfd::{Neighbours, neighbour_at};
 use super::circuit::{self, Circuit, Link};
-use super::learnt::{Known, Learnt};
+use super::learnt::{Known, Learnt, backups};
 use super::{Order, Plan};
 use crate::daemon::snapshot::{IsisPort as Port, IsisSnapshot};
 use srdma_dataplane::BfdPeer;
@@ -17,6 +17,10 @@ use tokio::sync::{mpsc, watch};
 
 /// Time for which changes are gathered before paths are computed.
 const GATHER: Duration = Duration::from_millis(50);
+
+/// Time for which backups take the packets to a lost neighbour before this node's own routes change, in which the
+/// others compute theirs: no packet meets one that still has the old ones (RFC 8333; D266).
+const LOCAL_DELAY: Duration = Duration::from_secs(1);
 
 /// Delay before a socket that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -158,7 +162,12 @@ impl Task {
             self.known = Known::of(&self.speaker, now);
             let mut learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
             learnt.bfd = self.bfd.sessions();
-            tracing::debug!(target: "isis", routes = learnt.routes.len(), "paths computed");
+            if self.plan.settings.ti_lfa {
+                learnt.backups = backups(&self.known, &self.speaker, &self.plan, &self.circuits, now);
+                learnt.keep_backups(&self.learnt.borrow());
+            }
+            let backups: usize = learnt.backups.values().map(Vec::len).sum();
+            tracing::debug!(target: "isis", routes = learnt.routes.len(), backups, "paths computed");
             self.learnt.send_if_modified(|before| {
                 let is_other = **before != learnt;
                 if is_other {
@@ -169,12 +178,14 @@ impl Task {
         }
     }
 
-    /// BFD has lost a peer: its adjacency ends, and paths are computed without it at once (D110).
+    /// BFD has lost a peer: its adjacency ends, and paths are computed without it at once (D110); later, if backups
+    /// take its packets meanwhile (D266).
     fn lose(&mut self, peer: BfdPeer) {
         let Some((circuit, neighbour)) = neighbour_at(peer, &self.speaker, &self.circuits) else { return };
         let now = self.now();
         self.speaker.lose_neighbour(now, circuit, neighbour);
-        self.learn_at = Some(now);
+        let has_backups = self.learnt.borrow().has_backups(peer);
+        self.learn_at = Some(if has_backups { now + LOCAL_DELAY } else { now });
     }
 
     fn send(&mut self) {
@@ -335,7 +346,7 @@ mod tests {
     fn plan(key: Option<Key>) -> Plan {
         let system = Config { key, ..Config::new(SystemId([0, 0, 0, 0, 0, 1]), vec![vec![0x49, 0, 1]], "own") };
         let behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
-        Plan { settings: IsisSettings { system, circuits: Vec::new(), behaviors }, links: Vec::new() }
+        Plan { settings: IsisSettings { system, circuits: Vec::new(), behaviors, ti_lfa: false }, links: Vec::new() }
     }
 
     fn task(key: Option<Key>) -> Task {

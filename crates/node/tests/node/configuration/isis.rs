@@ -56,6 +56,12 @@ fn a_node_may_work_at_both_levels() {
     refused("level = 2\nleak_down = ['5f00::/16']\n", text);
 }
 
+/// D266.
+#[test]
+fn backups_are_off_by_default() {
+    assert_eq!((settings(ISIS).ti_lfa, settings(&format!("{ISIS}ti_lfa = true\n")).ti_lfa), (false, true));
+}
+
 /// D247: as FRR with `topology ipv6-unicast`.
 #[test]
 fn multi_topology_is_of_ipv6() {
@@ -102,14 +108,18 @@ fn only_the_first_255_circuits_can_be_lans() {
     assert!(error.ends_with(": a LAN beyond the 255th circuit: its pseudonode has no number"), "{error}");
 }
 
-/// The SID of an adjacency is one neighbour's, which a LAN's link does not name.
+/// RFC 9352 section 8: with the address by which the neighbour of a LAN is found.
 #[test]
-fn adjacency_sids_are_not_announced_on_a_lan() {
+fn adjacency_sids_are_announced_with_their_neighbours() {
     let sid = "[[sid]]\nsid = '2001:db8:1:a::1'\nbehavior = 'End.X'\nnext_hop = '2001:db8:4::1%up'\n";
     let more = format!("{sid}{ISIS}locator = [{{ prefix = '2001:db8:1::/48' }}]\n");
-    let count = |more: &str| settings(more).circuits[0].end_x.len();
-    assert_eq!(count(&format!("{more}circuit = [{{ port = 'up' }}]\n")), 1);
-    assert_eq!(count(&format!("{more}circuit = [{{ port = 'up', type = 'broadcast' }}]\n")), 0);
+    let found = |more: &str| {
+        let end_x = settings(more).circuits[0].end_x.clone();
+        end_x.iter().map(|(address, sid)| (address.to_string(), sid.sid.to_string())).collect::<Vec<_>>()
+    };
+    let expected = [("2001:db8:4::1".to_owned(), "2001:db8:1:a::1".to_owned())];
+    assert_eq!(found(&format!("{more}circuit = [{{ port = 'up' }}]\n")), expected);
+    assert_eq!(found(&format!("{more}circuit = [{{ port = 'up', type = 'broadcast' }}]\n")), expected);
 }
 
 /// D94.
@@ -166,7 +176,7 @@ fn adjacency_sids_go_with_their_circuit() {
                next_hop = '2001:db8:4::1%up'\n";
     let more = format!("{sid}{ISIS}locator = [{{ prefix = '2001:db8:1::/48' }}]\ncircuit = [{{ port = 'up' }}]\n");
     let settings = settings(&more);
-    let end_x = &settings.circuits[0].end_x[0];
+    let (_, end_x) = &settings.circuits[0].end_x[0];
     // IANA, SRv6 Endpoint Behaviors: End.X with PSP & USD is 33.
     assert_eq!((end_x.behavior, end_x.sid.to_string()), (33, "2001:db8:1:a::1".to_owned()));
     assert_eq!(settings.circuits[0].metric, 10);
