@@ -20,6 +20,7 @@ pub(super) fn sessions(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> 
         Column::number("interval").leaves(1),
         Column::number("detection"),
         Column::number("downs"),
+        Column::number("backups").leaves(4),
         Column::text("diagnostic").leaves(3),
     ];
     let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{} ms", ns / NS_PER_MS));
@@ -32,6 +33,7 @@ pub(super) fn sessions(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> 
             ms(session.interval_ns),
             ms(session.detection_time_ns),
             grouped(session.downs),
+            session.backups.map_or("-".to_owned(), |backups| grouped(backups.prefixes as u64)),
             session.diagnostic.replace('_', " "),
         ];
         let style = if session.state == "up" { Style::new() } else { Style::new().fg(Color::Red) };

@@ -46,7 +46,7 @@ pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use repairing::RepairWatch;
 pub use snapshot::{
-    BackpressureSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
+    BackpressureSnapshot, BackupSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
     ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
     FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot,
     IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,

@@ -9,7 +9,7 @@ mod repair;
 mod steering;
 mod worker;
 
-pub use bfd::BfdSnapshot;
+pub use bfd::{BackupSnapshot, BfdSnapshot};
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
 pub(in crate::daemon) use isis::IsisPort;
 pub use isis::{

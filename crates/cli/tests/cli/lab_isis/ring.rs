@@ -2,6 +2,7 @@
 
 use super::tshark;
 use crate::own_lab::{Lab, wait_until};
+use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -62,6 +63,16 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// The status has the backups around both neighbours, which are there again when the wire is whole.
+    fn shows_backups(&self) {
+        let prefixes = |session: &Value| session["backups"]["prefixes"].as_u64().unwrap_or(0);
+        let sessions = || self.status("N1")["bfd"].as_array().expect("sessions").clone();
+        let has_all = || sessions().iter().filter(|session| prefixes(session) > 0).count() == 2;
+        wait_until(has_all, || format!("{:?}", sessions()));
+    }
+}
+
 fn least_and_median(mut outages: Vec<u64>) -> (u64, u64) {
     outages.sort_unstable();
     (outages[0], outages[outages.len() / 2])
@@ -77,6 +88,7 @@ fn backups_take_over_when_a_link_fails() {
         let outages: Vec<u64> = (0..RUNS).map(|_| lab.outage_ms()).collect();
         if let Some(capture) = capture {
             capture.ends();
+            lab.shows_backups();
             let by_n3 = "ipv6.dst == 5f00:0:3:1:: && ipv6.dst == 5f00:0:2:d6::";
             assert!(tshark(&lab.capture("N4-N1"), by_n3) > 10, "no packet has taken the SID of N3");
             let by_n4 = "ipv6.dst == 5f00:0:4:1:: && ipv6.dst == 5f00:0:1:d6::";

@@ -2,7 +2,7 @@
 
 use super::example;
 use srdma_node::TrafficReport;
-use srdma_node::daemon::{FastPathSnapshot, Latest, MetricsServer, Snapshot, WorkerSnapshot, metrics_text};
+use srdma_node::daemon::{BackupSnapshot, FastPathSnapshot, Latest, MetricsServer, Snapshot, WorkerSnapshot, metrics_text};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
@@ -104,6 +104,7 @@ fn names_and_labels_are_stable() {
     let received = TrafficReport { frames: 3, octets: 300 };
     let fast_path = FastPathSnapshot { is_on: true, reason: None, received, sent: TrafficReport::default() };
     snapshot.ports[0].fast_path = Some(fast_path);
+    snapshot.bfd[1].backups = Some(BackupSnapshot { prefixes: 5, sent: received });
     snapshot.workers = vec![WorkerSnapshot { received: 7, handed_over: 2, ..WorkerSnapshot::default() }];
     snapshot.ports.truncate(1);
     snapshot.sids.truncate(1);
