@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// named, and the output of the failed attempt is printed.
 const ATTEMPTS: usize = 2;
 
+/// How a line begins by which a test says that it has not run, and why.
+const SKIPPED: &str = "skipped: ";
+
 /// A test binary, and the directory in which its tests expect to run.
 struct Binary {
     executable: PathBuf,
@@ -66,11 +69,12 @@ pub(crate) fn run(filter: &str) -> Result<Summary> {
             continue;
         }
         match run_with_attempts(&label, || start(binary, test))? {
-            Some(attempt) => {
+            Outcome::Passed { attempt } => {
                 summary.passed += 1;
                 summary.repeated += usize::from(attempt > 1);
             }
-            None => summary.failed += 1,
+            Outcome::Skipped => summary.skipped += 1,
+            Outcome::Failed => summary.failed += 1,
         }
     }
     println!("labs: {summary}");
@@ -158,23 +162,44 @@ fn start(binary: &Binary, test: &str) -> Result<Output> {
         .with_context(|| format!("cannot start {}", binary.executable.display()))
 }
 
-/// Runs one test until it passes, at most `ATTEMPTS` times, and prints the output of each attempt that failed. Returns
-/// the number of the attempt that passed.
-fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Option<usize>> {
+/// How a test has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed {
+        /// Number of the attempt that passed.
+        attempt: usize,
+    },
+    /// It has printed that what it needs is not there.
+    Skipped,
+    Failed,
+}
+
+/// The reason that a test has printed for not having run.
+fn skipped(output: &Output) -> Option<String> {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    errors.lines().find_map(|line| line.strip_prefix(SKIPPED)).map(str::to_owned)
+}
+
+/// Runs one test until it passes, at most `ATTEMPTS` times, and prints the output of each attempt that failed.
+fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Outcome> {
     for attempt in 1..=ATTEMPTS {
         let begin = Instant::now();
         let output = run()?;
         let seconds = Duration::as_secs_f64(&begin.elapsed());
+        if let Some(reason) = skipped(&output).filter(|_| output.status.success()) {
+            println!("SKIPPED  {label}: {reason}");
+            return Ok(Outcome::Skipped);
+        }
         if output.status.success() {
             let note = if attempt == 1 { String::new() } else { format!(", at attempt {attempt}") };
             println!("passed   {label} ({seconds:.1} s{note})");
-            return Ok(Some(attempt));
+            return Ok(Outcome::Passed { attempt });
         }
         println!("FAILED   {label} ({seconds:.1} s, attempt {attempt} of {ATTEMPTS}: {})", output.status);
         println!("{}", String::from_utf8_lossy(&output.stdout));
         println!("{}", String::from_utf8_lossy(&output.stderr));
     }
-    Ok(None)
+    Ok(Outcome::Failed)
 }
 
 #[cfg(test)]
@@ -216,9 +241,19 @@ mod tests {
             };
             (run_with_attempts("test", run).unwrap(), attempt.get())
         };
-        assert_eq!(tries(1), (Some(1), 1));
-        assert_eq!(tries(2), (Some(2), 2));
-        assert_eq!(tries(3), (None, 2));
+        assert_eq!(tries(1), (Outcome::Passed { attempt: 1 }, 1));
+        assert_eq!(tries(2), (Outcome::Passed { attempt: 2 }, 2));
+        assert_eq!(tries(3), (Outcome::Failed, 2));
+    }
+
+    /// A test that needs what is not there is no test that has passed; one that fails is not skipped.
+    #[test]
+    fn a_test_may_say_that_it_has_not_run() {
+        let tries =
+            |script: &str| run_with_attempts("test", || Ok(Command::new("sh").args(["-c", script]).output()?));
+        assert_eq!(tries("echo 'skipped: no FRR' >&2").unwrap(), Outcome::Skipped);
+        assert_eq!(tries("echo 'skipped: no FRR' >&2; exit 1").unwrap(), Outcome::Failed);
+        assert_eq!(tries("echo 'not skipped: FRR' >&2").unwrap(), Outcome::Passed { attempt: 1 });
     }
 
     #[test]

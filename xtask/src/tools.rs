@@ -70,6 +70,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("/usr/lib/frr/isisd", "frr"),
     tool("apt-get", "apt"),
     tool("busybox", "busybox"),
+    tool("chroot", "coreutils"),
     // Tests start Debian's interpreter, whose packages these are.
     tool("/usr/lib/python3/dist-packages/torch/version.py", "python3-torch"),
     tool("cp", "coreutils"),
@@ -86,6 +87,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("pgrep", "procps"),
     tool("ping", "iputils-ping"),
     tool("prometheus", "prometheus"),
+    tool("python3", "python3"),
     tool("qemu-system-x86_64", "qemu-system-x86"),
     tool("sh", "dash"),
     tool("smcrouted", "smcroute"),

@@ -1,6 +1,6 @@
 //! `srdma plan provision` beside the systems that it writes for: FRR of Debian 13 checks and applies the configuration, and
-//! SONiC's YANG models hold for it. Where these are not there, the tests say so and end: tools/provision has what makes
-//! them.
+//! SONiC's YANG models hold for it. Where these are not there, the tests say so, and `cargo xtask labs` counts them as
+//! skipped: tools/provision has what makes them.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,6 +161,7 @@ fn frr_10_3_puts_the_plan_into_the_kernel() {
 
 /// SONiC's models, with which its `config` command checks a configuration, take both encodings; they refuse a change.
 #[test]
+#[ignore = "needs SONiC's models"]
 fn sonics_models_hold_for_the_configuration() {
     let Some(models) = peer("SRDMA_SONIC_MODELS", "src/sonic-yang-models of sonic-net/sonic-buildimage") else {
         return;

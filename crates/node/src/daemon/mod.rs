@@ -46,12 +46,12 @@ pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use repairing::RepairWatch;
 pub use snapshot::{
-    BackpressureSnapshot, BackupSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
-    ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
-    FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot,
-    IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
-    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
-    WorkerSnapshot,
+    BackpressureSnapshot, BackupSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot,
+    ConfigurationSnapshot, ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause,
+    EvictionSnapshot, FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
+    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot,
+    PortSnapshot, PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot,
+    SteeringSnapshot, WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

@@ -2,7 +2,9 @@
 
 use super::example;
 use srdma_node::TrafficReport;
-use srdma_node::daemon::{BackupSnapshot, FastPathSnapshot, Latest, MetricsServer, Snapshot, WorkerSnapshot, metrics_text};
+use srdma_node::daemon::{
+    BackupSnapshot, FastPathSnapshot, Latest, MetricsServer, Snapshot, WorkerSnapshot, metrics_text,
+};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
