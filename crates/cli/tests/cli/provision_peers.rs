@@ -161,7 +161,7 @@ fn frr_10_3_puts_the_plan_into_the_kernel() {
 
 /// SONiC's models, with which its `config` command checks a configuration, take both encodings; they refuse a change.
 #[test]
-#[ignore = "needs SONiC's models"]
+#[ignore = "needs root"]
 fn sonics_models_hold_for_the_configuration() {
     let Some(models) = peer("SRDMA_SONIC_MODELS", "src/sonic-yang-models of sonic-net/sonic-buildimage") else {
         return;

@@ -260,8 +260,9 @@ impl Responder {
         }
     }
 
-    /// The expected packet has come trimmed: the source has sent it, and no more will come of it. If it did before, this
-    /// is one that was sent again, which nothing but the source's timeout would repeat: it is requested again (D272).
+    /// The expected packet has come trimmed: the source has sent it, and no more will come of it. If it did before,
+    /// this is one that was sent again, which nothing but the source's timeout would repeat: it is requested again
+    /// (D272).
     fn on_trimmed_expected(&mut self) {
         let came_before = self.trimmed_expected.replace(self.expected) == Some(self.expected);
         if came_before && self.complaint == Complaint::SequenceNak {
