@@ -69,8 +69,6 @@ pub(crate) struct Responder {
     complaint: Complaint,
     /// The first PSN ahead of the expected one whose packet came trimmed (D88).
     trimmed: Option<Psn>,
-    /// The PSN that was expected when its packet last came trimmed.
-    trimmed_expected: Option<Psn>,
     receives: VecDeque<Receive>,
     responses: Responses,
     /// Packets that came before the expected one; with selective repeat.
@@ -89,7 +87,6 @@ impl Responder {
             message: Message::Idle,
             complaint: Complaint::None,
             trimmed: None,
-            trimmed_expected: None,
             receives: VecDeque::new(),
             responses: Responses::new(config),
             kept: KeptPackets::default(),
@@ -243,7 +240,7 @@ impl Responder {
     pub(crate) fn on_trimmed(&mut self, psn: Psn) {
         let ahead = psn.distance_from(self.expected);
         if ahead == 0 {
-            self.on_trimmed_expected();
+            self.on_gap();
         } else if ahead > 0 && self.trimmed.is_none_or(|first| psn.is_before(first)) {
             self.trimmed = Some(psn);
         }
@@ -256,19 +253,8 @@ impl Responder {
             self.trimmed = None;
         }
         if ahead == Some(0) {
-            self.on_trimmed_expected();
+            self.on_gap();
         }
-    }
-
-    /// The expected packet has come trimmed: the source has sent it, and no more will come of it. If it did before,
-    /// this is one that was sent again, which nothing but the source's timeout would repeat: it is requested again
-    /// (D272).
-    fn on_trimmed_expected(&mut self) {
-        let came_before = self.trimmed_expected.replace(self.expected) == Some(self.expected);
-        if came_before && self.complaint == Complaint::SequenceNak {
-            self.complaint = Complaint::None;
-        }
-        self.on_gap();
     }
 
     fn on_gap(&mut self) {
