@@ -68,14 +68,7 @@ pub(crate) fn build(source: Ipv6Addr, invoking: &Frame, pool: &mut Pool, error: 
     let mut octets = [0; IPV6 + MAX_PACKET];
     let mut len = MESSAGE + Icmpv6View::LEN;
     octets[MESSAGE..len].copy_from_slice(Icmpv6View::new(error).as_bytes());
-    let mut skip = IPV6;
-    for piece in invoking.pieces(pool) {
-        let piece = piece.get(skip..).unwrap_or(&[]);
-        skip = 0;
-        let take = piece.len().min(octets.len() - len);
-        octets[len..len + take].copy_from_slice(&piece[..take]);
-        len += take;
-    }
+    len += invoking.copy_range(IPV6, &mut octets[len..], pool);
     let destination = ipv6(invoking.head(pool)).ok()?.source();
     complete(&mut octets[..len], source, destination, 0);
     Frame::from_octets(&octets[..len], pool)

@@ -49,14 +49,7 @@ pub(crate) fn build(source: Ipv4Addr, invoking: &Frame, pool: &mut Pool, error: 
     let mut octets = [0; IPV6 + MAX_DATAGRAM];
     let mut len = MESSAGE + Icmpv4View::LEN;
     octets[MESSAGE..len].copy_from_slice(Icmpv4View::new(error).as_bytes());
-    let mut skip = IPV6;
-    for piece in invoking.pieces(pool) {
-        let piece = piece.get(skip..).unwrap_or(&[]);
-        skip = 0;
-        let take = piece.len().min(octets.len() - len);
-        octets[len..len + take].copy_from_slice(&piece[..take]);
-        len += take;
-    }
+    len += invoking.copy_range(IPV6, &mut octets[len..], pool);
     let octets = &mut octets[..len];
     let checksum = header_checksum(&octets[MESSAGE..]);
     if let Ok((view, _)) = Icmpv4View::split_mut(&mut octets[MESSAGE..]) {

@@ -156,7 +156,7 @@ impl Fragments {
         let mut octets = [0; MOST_OCTETS];
         let data_at = IPV6 + header.len;
         octets[IPV6..data_at].copy_from_slice(&header.octets[..header.len]);
-        copy_range(packet, pool, IPV6 + self.first.len + self.done, &mut octets[data_at..data_at + take]);
+        packet.copy_range(IPV6 + self.first.len + self.done, &mut octets[data_at..data_at + take], pool);
         let fragment = &mut octets[..data_at + take];
         if let Ok(view) = header_mut(fragment) {
             view.set_total_length((header.len + take) as u16);
@@ -210,20 +210,5 @@ impl Header {
             view.set_header_len(copied.len);
         }
         copied
-    }
-}
-
-/// Copies the octets of a frame from `at` on.
-fn copy_range(frame: &Frame, pool: &Pool, at: usize, into: &mut [u8]) {
-    let (mut skip, mut done) = (at, 0);
-    for piece in frame.pieces(pool) {
-        let Some(octets) = piece.get(skip..) else {
-            skip -= piece.len();
-            continue;
-        };
-        skip = 0;
-        let take = octets.len().min(into.len() - done);
-        into[done..done + take].copy_from_slice(&octets[..take]);
-        done += take;
     }
 }

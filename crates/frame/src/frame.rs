@@ -298,6 +298,22 @@ impl Frame {
         Some(len + tail.len())
     }
 
+    /// Copies the octets from `at` on, as many as `into` holds; returns how many they are.
+    pub fn copy_range(&self, at: usize, into: &mut [u8], pool: &Pool) -> usize {
+        let (mut skip, mut done) = (at, 0);
+        for piece in self.pieces(pool) {
+            let Some(octets) = piece.get(skip..) else {
+                skip -= piece.len();
+                continue;
+            };
+            skip = 0;
+            let take = octets.len().min(into.len() - done);
+            into[done..done + take].copy_from_slice(&octets[..take]);
+            done += take;
+        }
+        done
+    }
+
     /// All octets in one piece, for tests and captures.
     pub fn to_vec(&self, pool: &Pool) -> Vec<u8> {
         self.pieces(pool).flatten().copied().collect()
@@ -551,6 +567,12 @@ mod tests {
             assert_eq!(into[..expected.len()], expected);
         }
         assert!((0..expected.len()).step_by(7).all(|room| copy.copy_to(&mut vec![0; room], &pool).is_none()));
+        for (at, room) in [(0, 10), (50, 10), (54 + CHUNK_ROOM - 1, 3), (4000, 5000), (expected.len(), 9), (9000, 9)] {
+            let mut into = vec![0; room];
+            let len = copy.copy_range(at, &mut into, &pool);
+            let rest = expected.get(at..).unwrap_or(&[]);
+            assert_eq!((len, &into[..len]), (room.min(rest.len()), &rest[..room.min(rest.len())]), "from {at}");
+        }
         let arrived = copy.across_wire(&mut pool).unwrap();
         assert_eq!(arrived.to_vec(&pool), expected);
         assert_eq!(arrived.head_len(), CHUNK_ROOM);
