@@ -8,7 +8,7 @@ mod rewrite;
 pub(crate) use headend::headers;
 pub(crate) use list::{Listed, ListedReceiver, Naming, receivers_of};
 pub(crate) use regions::{RegionTable, RethRule};
-pub(crate) use rewrite::{HEADERS, RethRewrite, Rewrite, Rewritten, behind_qpn};
+pub(crate) use rewrite::{HEADERS, RethRewrite, Rewrite, Rewritten, behind_qpn, replace_icrc};
 
 use crate::drop::DropReason;
 use crate::headers::IPV6;

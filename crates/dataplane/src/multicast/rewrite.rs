@@ -140,6 +140,15 @@ pub(crate) struct RethRewrite {
     behind: Shift,
 }
 
+/// The ICRC is part of what a UDP checksum covers: its change in that of a packet of so many octets.
+pub(crate) fn replace_icrc(update: &mut Update, packet_octets: usize, old: Icrc, new: Icrc) {
+    // In a packet of even length it begins a word of the checksum.
+    let at_parity = |Icrc([a, b, c, d]): Icrc| {
+        if packet_octets % 2 == 1 { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] }
+    };
+    update.replace(&at_parity(old), &at_parity(new));
+}
+
 /// The octets between queue pair number and ICRC in a packet of so many octets.
 pub(crate) fn behind_qpn(packet_octets: usize) -> Shift {
     Shift::octets((packet_octets - (QPN + 3 - IPV6) - Icrc::LEN) as u16)
@@ -179,19 +188,12 @@ impl<'r> Rewrite<'r> {
             checksum => {
                 let mut update = Update::default();
                 update.replace(&old, &new);
-                self.replace_icrc(&mut update, icrc);
+                replace_icrc(&mut update, self.whole_len - IPV6, self.icrc, icrc);
                 update.apply_udp(checksum)
             }
         };
         let shared = Shared { bth_end: u32::from_le_bytes(new), ..self.shared };
         Some(Rewrite { shared, icrc, udp_checksum, ..self.clone() })
-    }
-
-    /// The ICRC is part of what a UDP checksum covers.
-    fn replace_icrc(&self, update: &mut Update, icrc: Icrc) {
-        let is_odd = self.whole_len % 2 == 1;
-        let at_parity = |Icrc([a, b, c, d]): Icrc| if is_odd { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] };
-        update.replace(&at_parity(self.icrc), &at_parity(icrc));
     }
 
     /// Octets of a whole copy, Ethernet and ICRC included.
@@ -256,7 +258,7 @@ impl<'r> Rewrite<'r> {
             let octets = |view: RethView| -> [u8; 16] { std::array::from_fn(|index| view.as_bytes()[index]) };
             update.replace(&octets(reth.old.emit()), &octets(reth.after(region)));
         }
-        self.replace_icrc(&mut update, icrc);
+        replace_icrc(&mut update, self.whole_len - IPV6, self.icrc, icrc);
         update.apply_udp(self.udp_checksum)
     }
 }

@@ -11,7 +11,7 @@ use crate::encaps::complete_outer;
 use crate::entropy;
 use crate::groups::{EdgeCopy, behind_outer, stored_packet};
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
-use crate::multicast::{ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
+use crate::multicast::{ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn, replace_icrc};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, PortId, Segment};
 use srdma_group::Downstream;
@@ -298,12 +298,9 @@ fn request_ack(headers: &mut [u8; HEADERS], packet_octets: usize, icrc: Icrc) ->
     let checksum = u16::from_be_bytes([headers[UDP_CHECKSUM], headers[UDP_CHECKSUM + 1]]);
     if checksum != 0 {
         let mut update = Update::default();
-        // The octet begins a word of the checksum, and so does the ICRC in a packet of even length.
+        // The octet begins a word of the checksum.
         update.replace(&[old, 0], &[new, 0]);
-        let at_parity = |Icrc([a, b, c, d]): Icrc| {
-            if packet_octets % 2 == 1 { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] }
-        };
-        update.replace(&at_parity(icrc), &at_parity(changed));
+        replace_icrc(&mut update, packet_octets, icrc, changed);
         headers[UDP_CHECKSUM..UDP_CHECKSUM + 2].copy_from_slice(&update.apply_udp(checksum).to_be_bytes());
     }
     changed
