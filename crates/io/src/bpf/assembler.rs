@@ -183,6 +183,14 @@ impl Assembler {
         self.push(0x0d | condition as u8, left, Some(right), 0, 0);
     }
 
+    /// `R0` becomes the address of the entry of a map whose key is on the stack at `key`, or 0.
+    pub(crate) fn look_up(&mut self, map: BorrowedFd<'_>, key: i32) {
+        self.copy(Register::R2, Register::R10);
+        self.add(Register::R2, key);
+        self.set_map(Register::R1, map);
+        self.call(Helper::MapLookup);
+    }
+
     /// Calls the kernel.
     pub(crate) fn call(&mut self, helper: Helper) {
         self.push(0x85, Register::R0, None, 0, helper as i32);

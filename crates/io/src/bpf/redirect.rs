@@ -1,6 +1,6 @@
 //! The program that takes the frames of an [`Interest`] off an interface and leaves the rest to the kernel.
 
-use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
+use super::assembler::{Assembler, Condition, Instruction, Register, Width};
 use super::fast_path::{self, FastProgram};
 use super::{Map, MapKind, XdpMode, attach_xdp, end_with_redirect, load_xdp, replace_xdp};
 use super::{XDP_MD_DATA, XDP_MD_DATA_END, XDP_MD_RX_QUEUE_INDEX, XDP_PASS};
@@ -149,10 +149,7 @@ impl Maps {
         }
         program.place(element);
         program.store_value(Four, R10, -4, 0);
-        program.copy(R2, R10);
-        program.add(R2, -4);
-        program.set_map(R1, self.flags.fd.as_fd());
-        program.call(Helper::MapLookup);
+        program.look_up(self.flags.fd.as_fd(), -4);
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R7, R0, 0);
         program.jump_if(R7, AnyBit, EVERYTHING as i32, redirect);
@@ -181,10 +178,7 @@ impl Maps {
         program.store_value(Four, R10, -24, 32);
         program.load(Four, R2, R8, 30);
         program.store(Four, R10, -20, R2);
-        program.copy(R2, R10);
-        program.add(R2, -24);
-        program.set_map(R1, self.ipv4_prefixes.fd.as_fd());
-        program.call(Helper::MapLookup);
+        program.look_up(self.ipv4_prefixes.fd.as_fd(), -24);
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R1, R0, 0);
         program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
@@ -197,10 +191,7 @@ impl Maps {
             program.load(Four, R2, R8, 38 + 4 * word);
             program.store(Four, R10, -20 + 4 * word, R2);
         }
-        program.copy(R2, R10);
-        program.add(R2, -24);
-        program.set_map(R1, self.prefixes.fd.as_fd());
-        program.call(Helper::MapLookup);
+        program.look_up(self.prefixes.fd.as_fd(), -24);
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R1, R0, 0);
         program.jump_if(R1, Equal, number(Match::All) as i32, redirect);

@@ -147,10 +147,7 @@ fn count(parts: &mut Parts<'_>, octets: i16) {
     let is_counted = parts.program.label();
     let program = &mut *parts.program;
     program.store(Four, R10, place::NUMBER, R1);
-    program.copy(R2, R10);
-    program.add(R2, place::NUMBER.into());
-    program.set_map(R1, parts.maps.counters.fd.as_fd());
-    program.call(Helper::MapLookup);
+    program.look_up(parts.maps.counters.fd.as_fd(), place::NUMBER.into());
     program.jump_if(R0, Equal, 0, is_counted);
     program.load(Eight, R1, R0, 0);
     program.add(R1, 1);

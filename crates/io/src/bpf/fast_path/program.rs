@@ -208,10 +208,7 @@ impl Parts<'_> {
         let program = &mut *self.program;
         program.load(Eight, R1, R10, from);
         program.store(Four, R10, place::NUMBER, R1);
-        program.copy(R2, R10);
-        program.add(R2, place::NUMBER.into());
-        program.set_map(R1, map);
-        program.call(Helper::MapLookup);
+        program.look_up(map, place::NUMBER.into());
     }
 
     /// Looks the destination up, and processes the packet as its entry says; goes on at `next` with a new destination.
@@ -230,10 +227,7 @@ impl Parts<'_> {
             program.load(Eight, R1, R10, place::HEADER + DESTINATION + word);
             program.store(Eight, R10, place::KEY + 8 + word, R1);
         }
-        program.copy(R2, R10);
-        program.add(R2, place::KEY.into());
-        program.set_map(R1, self.maps.routes.fd.as_fd());
-        program.call(Helper::MapLookup);
+        program.look_up(self.maps.routes.fd.as_fd(), place::KEY.into());
         program.jump_if(R0, Equal, 0, element);
         program.copy(R5, R0);
         program.load(Four, R2, R5, 4);
