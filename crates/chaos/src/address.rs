@@ -13,6 +13,8 @@
 #![allow(missing_docs, reason = "the names and the table say it")]
 
 use srdma_dataplane::Domain;
+use srdma_group::PsnOffset;
+use srdma_random::Stream;
 use srdma_rc::MemoryKey;
 use srdma_sim::addressing::{self, NodeAddresses};
 use srdma_wire::{Prefix, Qpn};
@@ -20,6 +22,11 @@ use std::net::Ipv6Addr;
 
 fn number(position: usize) -> u16 {
     addressing::decimal(position as u16 + 1)
+}
+
+/// Any PSN offset, the same for a number each time.
+pub fn psn_offset(number: u64) -> PsnOffset {
+    PsnOffset::new(Stream::new(number, "PSN offset").below(1 << 24) as u32).unwrap_or_default()
 }
 
 pub fn source(source: usize) -> Ipv6Addr {

@@ -208,8 +208,7 @@ impl Flow {
 
     /// Any, in a group whose receivers have PSNs of their own.
     fn psn_offset(&self, qpn: Qpn) -> PsnOffset {
-        let any = || PsnOffset::new(Stream::new(qpn.get().into(), "PSN offset").below(1 << 24) as u32);
-        self.has_own_psns.then(any).flatten().unwrap_or_default()
+        if self.has_own_psns { address::psn_offset(qpn.get().into()) } else { PsnOffset::ZERO }
     }
 
     fn queue_pair(&self, qpn: Qpn, first_psn: Psn) -> QueuePairConfig {

@@ -8,7 +8,6 @@ use srdma_group::{
     CnpMode, GroupId, ListMode, NodeIndex, NodeRole, OnFailure, Policy, PsnOffset, Receiver, ReceiverRegion, Record,
     RepairMode, RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
 };
-use srdma_random::Stream;
 use srdma_wire::Qpn;
 use std::time::Duration;
 
@@ -57,8 +56,7 @@ impl Flow<'_> {
     /// Distance of the PSNs of a receiver's queue pair from the group's: any, in a group with own PSNs.
     pub(crate) fn psn_offset(&self, qpn: Qpn) -> PsnOffset {
         let number = u64::from(qpn.get()) << 32 | self.number as u64;
-        let any = || PsnOffset::new(Stream::new(number, "PSN offset").below(1 << 24) as u32);
-        self.plan.own_psns.then(any).flatten().unwrap_or_default()
+        if self.plan.own_psns { address::psn_offset(number) } else { PsnOffset::ZERO }
     }
 
     /// Number of regions, if the group uses WRITE.
