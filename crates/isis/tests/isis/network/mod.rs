@@ -215,6 +215,19 @@ fn chance(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
+/// A third of all pairs, with metrics up to this one.
+fn random_links(count: usize, most: u64, below: &mut impl FnMut(u64) -> u64) -> Vec<(usize, usize, u32)> {
+    let mut links = Vec::new();
+    for one in 0..count {
+        for other in 0..one {
+            if below(3) == 0 {
+                links.push((one, other, 1 + below(most) as u32));
+            }
+        }
+    }
+    links
+}
+
 /// The shortest link of every pair.
 fn direct_links<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; COUNT]; COUNT] {
     let mut distance = [[u64::MAX / 4; COUNT]; COUNT];
@@ -249,16 +262,8 @@ fn shortest_paths_are_those_of_a_slow_model() {
         (0..COUNT).for_each(|number| {
             net.add(config(number));
         });
-        let mut links = Vec::new();
-        for one in 0..COUNT {
-            for other in 0..one {
-                if below(3) == 0 {
-                    let metric = 1 + below(30) as u32;
-                    net.join(one, other, metric);
-                    links.push((one, other, metric));
-                }
-            }
-        }
+        let links = random_links(COUNT, 30, &mut below);
+        links.iter().for_each(|(one, other, metric)| net.join(*one, *other, *metric));
         let distance = all_distances::<COUNT>(&links);
         net.run_ms(2000);
         for (one, distances) in distance.iter().enumerate() {

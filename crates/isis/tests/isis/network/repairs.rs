@@ -2,7 +2,7 @@
 //! networks, against distances of a slow model.
 
 use super::net::{Net, config, locator, system};
-use super::{all_distances, chance};
+use super::{all_distances, chance, random_links};
 use srdma_isis::tlv::{EndSid, EndXSid, Neighbour, TopologyId};
 use srdma_isis::{CircuitConfig, CircuitId, CircuitType, Config, Level, LspId, NodeId, Repair};
 use srdma_wire::MacAddress;
@@ -110,16 +110,8 @@ fn packets_reach_their_destination_around_every_failed_link() {
     let mut by_length: BTreeMap<usize, usize> = BTreeMap::new();
     for seed in 0..25 {
         let mut below = chance(seed);
-        let mut links = Links::new();
-        for one in 0..COUNT {
-            for other in 0..one {
-                if below(3) == 0 {
-                    // Small metrics have equal paths, large ones far detours.
-                    let most = if seed % 2 == 0 { 4 } else { 60 };
-                    links.push((one, other, 1 + below(most) as u32));
-                }
-            }
-        }
+        // Small metrics have equal paths, large ones far detours.
+        let links: Links = random_links(COUNT, if seed % 2 == 0 { 4 } else { 60 }, &mut below);
         let net = network(COUNT, &links);
         for from in 0..COUNT {
             let repairs = net.speakers[from].repairs(Level::Two, net.now);

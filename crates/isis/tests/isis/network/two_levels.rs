@@ -2,7 +2,7 @@
 //! random networks against a slow model.
 
 use super::net::{Net, config, locator, system};
-use super::{all_distances, chance};
+use super::{all_distances, chance, random_links};
 use srdma_isis::tlv::{AdjacencyState, Leak, Locator, Reachability, TopologyId};
 use srdma_isis::{
     CircuitId, Config, Hello, Level, Levels, LspId, NodeId, Pdu, PduKind, RouteKind, ShortestPaths, frame,
@@ -280,16 +280,8 @@ fn random(seed: u64) -> (Net, Model) {
         let leak_down = if *leaks { vec![block] } else { Vec::new() };
         net.add(Config { leak_down, ..of(number, *area, *levels) });
     }
-    let mut links = Vec::new();
-    for one in 0..COUNT {
-        for other in 0..one {
-            if below(3) == 0 {
-                let metric = 1 + below(30) as u32;
-                net.join(one, other, metric);
-                links.push((one, other, metric));
-            }
-        }
-    }
+    let mut links = random_links(COUNT, 30, &mut below);
+    links.iter().for_each(|(one, other, metric)| net.join(*one, *other, *metric));
     let members: Vec<usize> = (0..COUNT).filter(|at| configs[*at].0 == 0 && below(2) == 0).collect();
     if members.len() > 1 {
         let metric = 1 + below(30) as u32;
