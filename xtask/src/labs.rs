@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 /// named, and the output of the failed attempt is printed.
 const ATTEMPTS: usize = 2;
 
+/// Limits of a panic's message in the closing lines.
+const PANIC_LINES: usize = 6;
+const PANIC_CHARACTERS: usize = 1000;
+
 /// How a line begins by which a test says that it has not run, and why.
 const SKIPPED: &str = "skipped: ";
 
@@ -33,6 +37,8 @@ pub(crate) struct Summary {
     repeated: usize,
     /// The reason why tests were skipped.
     obstacle: Option<String>,
+    /// Names of failed tests, and how each failed at its last attempt.
+    failures: Vec<String>,
 }
 
 impl Summary {
@@ -74,9 +80,14 @@ pub(crate) fn run(filter: &str) -> Result<Summary> {
                 summary.repeated += usize::from(attempt > 1);
             }
             Outcome::Skipped => summary.skipped += 1,
-            Outcome::Failed => summary.failed += 1,
+            Outcome::Failed { reason } => {
+                summary.failed += 1;
+                summary.failures.push(format!("{label}: {reason}"));
+            }
         }
     }
+    // Once more, for a log of which only the end is kept.
+    summary.failures.iter().for_each(|failure| println!("failed   {failure}"));
     println!("labs: {summary}");
     Ok(summary)
 }
@@ -163,7 +174,7 @@ fn start(binary: &Binary, test: &str) -> Result<Output> {
 }
 
 /// How a test has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed {
         /// Number of the attempt that passed.
@@ -171,7 +182,19 @@ enum Outcome {
     },
     /// It has printed that what it needs is not there.
     Skipped,
-    Failed,
+    Failed {
+        /// Of the last attempt.
+        reason: String,
+    },
+}
+
+/// Where a test panicked, and its message.
+fn panic_message(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let lines = errors.lines().skip_while(|line| !line.contains(" panicked at ")).filter(|line| !line.is_empty());
+    let message: Vec<&str> = lines.take_while(|line| *line != "stack backtrace:").take(PANIC_LINES).collect();
+    let message = if message.is_empty() { output.status.to_string() } else { message.join(" | ") };
+    message.chars().take(PANIC_CHARACTERS).collect()
 }
 
 /// The reason that a test has printed for not having run.
@@ -182,6 +205,7 @@ fn skipped(output: &Output) -> Option<String> {
 
 /// Runs one test until it passes, at most `ATTEMPTS` times, and prints the output of each attempt that failed.
 fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Outcome> {
+    let mut reason = String::new();
     for attempt in 1..=ATTEMPTS {
         let begin = Instant::now();
         let output = run()?;
@@ -198,8 +222,9 @@ fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Ou
         println!("FAILED   {label} ({seconds:.1} s, attempt {attempt} of {ATTEMPTS}: {})", output.status);
         println!("{}", String::from_utf8_lossy(&output.stdout));
         println!("{}", String::from_utf8_lossy(&output.stderr));
+        reason = panic_message(&output);
     }
-    Ok(Outcome::Failed)
+    Ok(Outcome::Failed { reason })
 }
 
 #[cfg(test)]
@@ -243,7 +268,7 @@ mod tests {
         };
         assert_eq!(tries(1), (Outcome::Passed { attempt: 1 }, 1));
         assert_eq!(tries(2), (Outcome::Passed { attempt: 2 }, 2));
-        assert_eq!(tries(3), (Outcome::Failed, 2));
+        assert_eq!(tries(3), (Outcome::Failed { reason: "exit status: 1".to_owned() }, 2));
     }
 
     /// A test that needs what is not there is no test that has passed; one that fails is not skipped.
@@ -252,7 +277,10 @@ mod tests {
         let tries =
             |script: &str| run_with_attempts("test", || Ok(Command::new("sh").args(["-c", script]).output()?));
         assert_eq!(tries("echo 'skipped: no FRR' >&2").unwrap(), Outcome::Skipped);
-        assert_eq!(tries("echo 'skipped: no FRR' >&2; exit 1").unwrap(), Outcome::Failed);
+        let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned() };
+        assert_eq!(tries("echo 'skipped: no FRR' >&2; exit 1").unwrap(), failed("exit status: 1"));
+        let panics = "echo 'lab is up' >&2; echo \"thread 'a' panicked at b.rs:1:2:\" >&2; echo 2 of 3 >&2; exit 101";
+        assert_eq!(tries(panics).unwrap(), failed("thread 'a' panicked at b.rs:1:2: | 2 of 3"));
         assert_eq!(tries("echo 'not skipped: FRR' >&2").unwrap(), Outcome::Passed { attempt: 1 });
     }
 

@@ -38,12 +38,12 @@ fn a_version_crosses_the_link_of_its_source_once_or_once_for_each_receiver() {
         assert!(0.0 < number("seconds_min") && number("seconds_min") <= number("seconds_median"), "{row}");
         let is_multicast = row["way"] == "multicast";
         // Headers are 2 %; a machine under load may lose some packets, which come again, and so does a window of them to
-        // a receiver that was not ready. By scatter a receiver gets an eighth: there is no room on its link for the
-        // octets of another one.
+        // a receiver that was not ready. By scatter a receiver gets an eighth, which may come again as well; with the
+        // octets of all others it would be a whole.
         let (source, receiver) = match row["way"].as_str() {
             Some("unicast") => (8.0..16.0, 1.0..2.0),
             Some("multicast") => (1.0..2.0, 1.0..2.0),
-            _ => (1.0..2.0, 0.125..0.24),
+            _ => (1.0..2.0, 0.125..0.5),
         };
         assert!(source.contains(&number("source_link")) && receiver.contains(&number("receiver_link")), "{row}");
         assert_eq!(row["ratio"].is_null(), !is_multicast, "{row}");

@@ -157,7 +157,8 @@ fn a_directory_reaches_receivers_that_are_killed_or_late() {
 fn a_restarted_receiver_keeps_what_it_has() {
     let network = Network::start();
     let source = network.path("source");
-    model(&source, 32 * MIB);
+    // More than the other receiver gets while this one starts again: a group cannot be without a receiver.
+    model(&source, 96 * MIB);
     let (push, group) = network.pushes(&source, &["--receivers", "2", "--stay", "60s"]);
     let other = network.pulls("R3", &group, &[]);
     let mut killed = network.pulls("R1", &group, &[]);
@@ -168,7 +169,7 @@ fn a_restarted_receiver_keeps_what_it_has() {
     let (is_good, report) = network.pulls("R1", &group, &[]).ends();
     assert!(is_good, "{report}");
     let resumed = report["octets_resumed"].as_u64().expect("a count");
-    assert!(resumed >= 8 * MIB as u64 && resumed < 33 * MIB as u64, "{report}");
+    assert!(resumed >= 8 * MIB as u64 && resumed < 97 * MIB as u64, "{report}");
     assert!(contents(&network.path("R1")) == contents(&source));
     drop((push, other));
 }

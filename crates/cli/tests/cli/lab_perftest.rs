@@ -90,7 +90,7 @@ impl Site {
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
         command.args(["perftest", "--servers", &servers, "--proxy", "2001:db8:cc::1"]);
-        command.args(["--ack-timeout", "17", "--timeout", "60s", "--json"]);
+        command.args(["--ack-timeout", "19", "--timeout", "120s", "--json"]);
         JsonLines::start(command, "listening")
     }
 }
@@ -160,7 +160,7 @@ fn group(site: &Site, tool: &str, options: &str) -> Rate {
     let received: Vec<u64> = RECEIVERS.iter().map(|(host, _)| site.lab.rxe_packets(host, "rcvd_pkts")).collect();
     site.start_servers(&RECEIVERS, tool, options);
     let helper = site.helper(&RECEIVERS);
-    let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
+    let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 19 2>&1"));
     let (code, lines, errors) = helper.ends();
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
     let servers = site.servers(&RECEIVERS);
@@ -201,7 +201,7 @@ fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
         let (listener, server) = sockets.expect("the lab is up");
         let (listener, server) = (listener.expect("a port"), server.expect("a server"));
         let relaying = thread::spawn(move || relay(&listener, server));
-        let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
+        let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 19 2>&1"));
         Rate::new(relaying.join().expect("no panic"), &output)
     };
     let rates = RECEIVERS.iter().map(rate).collect();
@@ -244,7 +244,7 @@ fn late_join(site: &Site) {
     site.start_servers(members, "ib_write_bw", options);
     let mut helper = site.helper(members);
     thread::scope(|scope| {
-        let line = format!("perftest-client {HELPER} 18515 ib_write_bw {options} -u 17 2>&1");
+        let line = format!("perftest-client {HELPER} 18515 ib_write_bw {options} -u 19 2>&1");
         let client = scope.spawn(move || site.lab.guest_shell("S1", &line));
         let mut begun = String::new();
         helper.lines.read_line(&mut begun).expect("text");

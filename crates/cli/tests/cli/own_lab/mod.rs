@@ -168,8 +168,9 @@ impl Lab {
     #[track_caller]
     pub(crate) fn guest_shell(&self, host: &str, line: &str) -> String {
         let output = self.command("shell", &[host, "--", line]);
-        assert!(output.status.success(), "{host}: {line}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(output.status.success(), "{host}: {line}: {}{text}", String::from_utf8_lossy(&output.stderr));
+        text
     }
 
     /// Packets that a guest's RDMA device has sent or received, and which of it.
