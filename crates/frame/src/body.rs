@@ -30,6 +30,22 @@ impl Body {
         (usize::from(count) < MAX_BODY).then_some(Body { first: rest, second: first, third: second, count: count + 1 })
     }
 
+    /// The same without its last octets; `None` if it has fewer.
+    pub fn without_last(self, octets: usize) -> Option<Self> {
+        let kept = self.len().checked_sub(octets)?;
+        let (mut segments, mut left, mut count) = ([self.first, self.second, self.third], kept, 0);
+        for segment in segments.iter_mut().take(usize::from(self.count)) {
+            if left == 0 {
+                break;
+            }
+            *segment = segment.before(left.min(segment.len()));
+            left -= segment.len();
+            count += 1;
+        }
+        let [first, second, third] = segments;
+        Some(Body { first, second, third, count })
+    }
+
     /// Octets of all segments.
     #[inline]
     pub fn len(self) -> usize {

@@ -76,6 +76,12 @@ impl Segment {
         Segment::new(self.chunk(), self.start() + octets, self.len() - octets)
     }
 
+    /// The first `octets` of the segment, which it must have.
+    #[inline]
+    pub fn before(self, octets: usize) -> Self {
+        Segment::new(self.chunk(), self.start(), octets)
+    }
+
     /// As the first segment of a frame.
     #[inline]
     fn word(self) -> NonZeroU64 {
@@ -580,6 +586,20 @@ mod tests {
         received.release(&mut pool);
         arrived.release(&mut pool);
         assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn a_body_loses_its_end() {
+        let mut pool = Pool::new(64);
+        for len in [4, 5, 60, CHUNK_ROOM, CHUNK_ROOM + 2, CHUNK_ROOM + 4, CHUNK_ROOM + 9, 3 * CHUNK_ROOM] {
+            let frame = Frame::from_octets(&octets(len), &mut pool).unwrap();
+            let body = Body::behind(&frame, 0).unwrap();
+            assert!(body.without_last(len + 1).is_none());
+            let shorter = body.without_last(4).unwrap();
+            let found: Vec<u8> = shorter.segments().flat_map(|segment| segment.octets(&pool).to_vec()).collect();
+            assert_eq!(found, octets(len - 4), "of {len} octets");
+            frame.release(&mut pool);
+        }
     }
 
     #[test]

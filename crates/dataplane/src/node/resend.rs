@@ -192,6 +192,9 @@ impl Node {
         let rewrite = rewrite.shifted(receiver.psn_offset).unwrap_or(rewrite);
         rewritten.prepare_for(behind_qpn(rewrite.len() - IPV6));
         let body = Body::behind(&stored.frame, inner - IPV6 + rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
+        // A packet of the time when this node had no receivers has its ICRC in its last segment still.
+        let with_icrc = stored.frame.tail().is_empty();
+        let body = if with_icrc { body.without_last(4).ok_or(DropReason::Truncated)? } else { body };
         let copy = EdgeCopy::new(rewritten, Some(adjacency), Some(branch), &self.tables);
         body.share(1, pool);
         self.copy_to(context, pool, &rewrite, &copy, &listed.region, body);
