@@ -14,6 +14,7 @@ mod jobs;
 mod leftovers;
 mod links;
 mod members;
+mod moves;
 mod nodes;
 mod repair;
 mod reroute;
@@ -121,6 +122,8 @@ struct Group {
     before: Option<Record>,
     /// The receivers of the join in progress.
     joining: Vec<Newcomer>,
+    /// The network's version and the record's epoch at the last attempt to move receivers.
+    moves_tried: Option<(u64, u32)>,
     /// Receivers that join in two steps, and are no members yet.
     reservations: BTreeMap<Ipv6Addr, reservations::Reservation>,
     /// Time at which the source reported last, or the controller started.

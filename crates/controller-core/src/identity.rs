@@ -60,10 +60,11 @@ pub(crate) fn own_prefixes(identity: &NodeIdentity) -> impl Iterator<Item = Pref
 
 /// The first overlap of a node's prefixes with each other, with those of other nodes, or with those of tenants; as
 /// text. Prefixes of hosts are in those of their tenants, but not in pools of Proxy Addresses. A tenant's prefix `::/0`
-/// reserves nothing.
+/// reserves nothing. `shared`: hosts that may be attached to several nodes, by the same prefix (D280).
 pub(crate) fn overlap<'n>(
     name: &str,
     identity: &NodeIdentity,
+    shared: &[Prefix],
     others: impl Iterator<Item = (&'n str, &'n NodeIdentity)>,
     tenants: impl Iterator<Item = &'n Tenant>,
 ) -> Option<String> {
@@ -79,7 +80,14 @@ pub(crate) fn overlap<'n>(
     let set: PrefixSet = prefixes(identity).map(|(_, prefix)| prefix).collect();
     for (other, identity) in others {
         for (of, prefix) in prefixes(identity) {
-            if let Some(own) = set.overlapping(prefix).and_then(own) {
+            let is_shared = of == Use::Hosts && shared.iter().any(|shared| contains(*shared, prefix));
+            let found = if is_shared {
+                let is_same = |own: &(Use, Prefix)| *own == (of, prefix);
+                prefixes(identity).find(|own| own.1.overlaps(prefix) && !is_same(own))
+            } else {
+                set.overlapping(prefix).and_then(own)
+            };
+            if let Some(own) = found {
                 return text(own, format!("{of} {prefix} of node {other}"));
             }
         }
@@ -97,6 +105,11 @@ pub(crate) fn overlap<'n>(
         }
     }
     None
+}
+
+/// Whether a prefix has all addresses of another.
+fn contains(prefix: Prefix, other: Prefix) -> bool {
+    prefix.prefix_len() <= other.prefix_len() && prefix.contains(other.address())
 }
 
 /// An identity as text, for the audit log: of many prefixes of hosts the first ones.
@@ -134,7 +147,34 @@ mod tests {
             ..Tenant::default()
         };
         let other = identity(2);
-        overlap("N1", &changed, [("N2", &other)].into_iter(), [&tenant, &Tenant::default()].into_iter())
+        let shared: Prefix = "2001:db8:d0::/48".parse().unwrap();
+        let others = [("N2", &other)].into_iter();
+        overlap("N1", &changed, &[shared], others, [&tenant, &Tenant::default()].into_iter())
+    }
+
+    /// D280
+    #[test]
+    fn shared_hosts_have_the_same_prefix_at_each_node() {
+        let overlap_of = |of_first: &[&str], of_second: &[&str], shared: &[&str]| {
+            let hosts = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<Prefix>>();
+            let first = NodeIdentity { hosts: hosts(of_first), ..identity(1) };
+            let second = NodeIdentity { hosts: hosts(of_second), ..identity(2) };
+            overlap("N1", &first, &hosts(shared), [("N2", &second)].into_iter(), std::iter::empty())
+        };
+        let (both, other) = ("2001:db8:d0:7::/64", "2001:db8:b1::/64");
+        assert_eq!(overlap_of(&[other, both], &[both], &["2001:db8:d0::/48"]), None);
+        assert_eq!(overlap_of(&[both], &[both], &[both]), None);
+        let refused = |of_first: &[&str], of_second: &[&str], shared: &[&str]| {
+            assert!(overlap_of(of_first, of_second, shared).is_some(), "{of_first:?} {of_second:?} {shared:?}");
+        };
+        refused(&[both], &[both], &[]);
+        refused(&[both], &[both], &["2001:db8:d0:7::/65"]);
+        // A longer prefix would take hosts from the other node.
+        refused(&["2001:db8:d0:7::1/128"], &[both], &["2001:db8:d0::/48"]);
+        refused(&[both], &["2001:db8:d0:7::1/128"], &["2001:db8:d0::/48"]);
+        refused(&[both, "2001:db8:d0:7::1/128"], &[both], &["2001:db8:d0::/48"]);
+        // What is not for hosts is never shared.
+        refused(&["2001:db8:ff:2::1/128"], &[], &["::/0"]);
     }
 
     /// D126

@@ -183,15 +183,42 @@ impl Network {
         self.nodes.get(&from)?.hops.get(&to).copied()
     }
 
-    /// The node that a host is attached to: the one with the longest prefix.
+    /// The node that a host is attached to: the one with the longest prefix. Of several with the same prefix the first
+    /// by loopback that new trees may use, or the first.
     pub(crate) fn node_of_host(&self, host: Ipv6Addr) -> Option<Ipv6Addr> {
+        let nodes = self.nodes_of_host(host)?;
+        nodes.iter().find(|node| self.is_usable(**node)).or_else(|| nodes.first()).copied()
+    }
+
+    /// Whether a host is attached to a node, perhaps beside others.
+    pub(crate) fn is_attached(&self, host: Ipv6Addr, node: Ipv6Addr) -> bool {
+        self.nodes_of_host(host).is_some_and(|nodes| nodes.contains(&node))
+    }
+
+    /// Whether new trees may use a node.
+    pub(crate) fn is_usable(&self, node: Ipv6Addr) -> bool {
+        self.node(node).is_some_and(|node| node.is_usable)
+    }
+
+    /// Whether a host is attached to other nodes, and not to this one any more.
+    pub(crate) fn has_left(&self, host: Ipv6Addr, node: Ipv6Addr) -> bool {
+        self.nodes_of_host(host).is_some_and(|nodes| !nodes.contains(&node))
+    }
+
+    /// The nodes that could serve a receiver as its edge.
+    pub(crate) fn edges_of_host(&self, receiver: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
+        let is_edge = |node: &Ipv6Addr| self.node(*node).is_some_and(|node| node.is_usable && node.end_mt.is_some());
+        self.nodes_of_host(receiver).into_iter().flatten().copied().filter(is_edge)
+    }
+
+    /// The nodes with the longest prefix of a host.
+    fn nodes_of_host(&self, host: Ipv6Addr) -> Option<&BTreeSet<Ipv6Addr>> {
         let mut last = u8::MAX;
         // One look-up for each length that is registered, from the longest.
         while let Some(((length, _), _)) = self.hosts.range(..(last, Ipv6Addr::UNSPECIFIED)).next_back() {
             let prefix = Prefix::new(host, *length)?;
             if let Some(nodes) = self.hosts.get(&(*length, prefix.address())) {
-                // Of two with the same prefix the first by loopback.
-                return nodes.first().copied();
+                return Some(nodes);
             }
             last = *length;
         }

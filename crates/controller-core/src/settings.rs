@@ -23,6 +23,8 @@ pub struct Settings {
     pub tenants: BTreeMap<String, Tenant>,
     /// The nodes of the configuration, by name (D125).
     pub nodes: BTreeMap<String, NodeIdentity>,
+    /// Prefixes of hosts that may be attached to several nodes (D280).
+    pub shared_hosts: Vec<Prefix>,
     /// Limit of nodes.
     pub max_nodes: usize,
     /// Timeout after which a silent node is dead.
@@ -42,6 +44,7 @@ impl Default for Settings {
         Settings {
             tenants: BTreeMap::from([(DEFAULT_TENANT.to_owned(), Tenant::default())]),
             nodes: BTreeMap::new(),
+            shared_hosts: Vec::new(),
             max_nodes: MAX_NODES,
             node_dead_after: Duration::from_secs(3),
             node_lease: None,
@@ -85,7 +88,7 @@ pub fn check_nodes(settings: &Settings) -> Result<(), String> {
         check_node_name(name).map_err(|refusal| format!("[[node]] {name:?}: {}", refusal.detail))?;
         let others = settings.nodes.iter().filter(|(other, _)| *other != name);
         let others = others.map(|(name, identity)| (name.as_str(), identity));
-        if let Some(text) = overlap(name, identity, others, settings.tenants.values()) {
+        if let Some(text) = overlap(name, identity, &settings.shared_hosts, others, settings.tenants.values()) {
             return Err(format!("[[node]]: {text}"));
         }
     }

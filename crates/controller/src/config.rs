@@ -5,6 +5,7 @@ use srdma_api::POLL_INTERVAL_MS;
 use srdma_controller_core::{Jobs, MAX_NODES, Role, Settings, StatedNode, Tenant, check_nodes, is_printable};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use srdma_toml_error::{FileError, Problem};
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ pub struct Config {
     pub tenant: Vec<Tenant>,
     /// Nodes, whose registrations then have no more than is stated here (D125).
     pub node: Vec<StatedNode>,
+    /// Prefixes of hosts that may be attached to several nodes, each of which registers the same prefix (D280).
+    #[serde(with = "srdma_api::prefix::list")]
+    pub shared_hosts: Vec<Prefix>,
     /// Limit of nodes.
     pub nodes: usize,
     /// Timeout after which a silent node is dead, milliseconds.
@@ -117,6 +121,7 @@ impl Default for Config {
             token: Vec::new(),
             tenant: Vec::new(),
             node: Vec::new(),
+            shared_hosts: Vec::new(),
             nodes: MAX_NODES,
             node_dead_after_ms: 3000,
             node_lease_ms: 0,
@@ -141,12 +146,13 @@ type Key = (&'static str, fn(&Config) -> String);
 
 impl Config {
     /// Keys that are read at the start only.
-    pub(crate) const RESTART_KEYS: [Key; 14] = [
+    pub(crate) const RESTART_KEYS: [Key; 15] = [
         ("listen", |config| format!("{:?}", config.listen)),
         ("url", |config| format!("{:?}", config.url)),
         ("etcd", |config| format!("{:?}", config.etcd)),
         ("tenant", |config| format!("{:?}", config.tenant)),
         ("node", |config| format!("{:?}", config.node)),
+        ("shared_hosts", |config| format!("{:?}", config.shared_hosts)),
         ("nodes", |config| config.nodes.to_string()),
         ("node_dead_after_ms", |config| config.node_dead_after_ms.to_string()),
         ("node_lease_ms", |config| config.node_lease_ms.to_string()),
@@ -323,6 +329,7 @@ impl Config {
         Settings {
             tenants: self.tenants(),
             nodes: self.node.iter().map(|node| (node.name.clone(), node.identity())).collect(),
+            shared_hosts: self.shared_hosts.clone(),
             max_nodes: self.nodes,
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
             node_lease: (self.node_lease_ms > 0).then(|| Duration::from_millis(self.node_lease_ms.into())),

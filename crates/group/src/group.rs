@@ -64,13 +64,21 @@ pub struct Receiver {
     /// Distance of its queue pair's PSNs from the group's (D270).
     #[serde(default, skip_serializing_if = "PsnOffset::is_zero")]
     pub psn_offset: PsnOffset,
+    /// The last epoch at which it moved to its edge from another one, to which it is attached as well; 0 for a receiver
+    /// that has not moved (D280).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moved: u32,
+}
+
+fn is_zero(epoch: &u32) -> bool {
+    *epoch == 0
 }
 
 impl Receiver {
     /// A receiver from the first PSN on, without memory.
     pub fn new(address: Ipv6Addr, qpn: Qpn, edge: NodeIndex) -> Self {
-        let (region, joined, more_regions, psn_offset) = (None, None, Vec::new(), PsnOffset::ZERO);
-        Receiver { address, qpn, region, edge, joined, more_regions, psn_offset }
+        let (region, joined, more_regions, psn_offset, moved) = (None, None, Vec::new(), PsnOffset::ZERO, 0);
+        Receiver { address, qpn, region, edge, joined, more_regions, psn_offset, moved }
     }
 
     /// Its memory for the group's region at a position, 0 for the first.
@@ -423,7 +431,7 @@ pub(crate) fn edge_lists(record: &Record) -> Vec<EdgeList> {
         let of_edge = record.receivers.iter().filter(|receiver| receiver.edge == NodeIndex(position));
         let region = |receiver: &Receiver| receiver.region.filter(|_| record.regions_in_lists());
         let receivers: Vec<Receiver> = of_edge
-            .map(|receiver| Receiver { region: region(receiver), more_regions: Vec::new(), ..receiver.clone() })
+            .map(|one| Receiver { region: region(one), more_regions: Vec::new(), moved: 0, ..one.clone() })
             .collect();
         if !receivers.is_empty() {
             lists.push(EdgeList { edge: node.loopback, receivers });

@@ -33,7 +33,8 @@ pub struct Branch {
     /// Join point of a branch that joined after the group had begun (D30).
     pub joined: Option<Join>,
     /// The epoch from which a child's responses include all its present descendants; those of earlier epochs are
-    /// rejected. 0 for receivers.
+    /// rejected. For a receiver the epoch at which it moved to this node (D280), before which it responded elsewhere:
+    /// its responses have no epoch, and each holds.
     pub renewed: u32,
 }
 
@@ -151,8 +152,11 @@ impl Group {
             joined: child.joined,
             renewed: child.renewed,
         });
-        let of_receivers =
-            receivers.iter().map(|receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) });
+        let of_receivers = receivers.iter().map(|receiver| Branch {
+            responder: receiver.address,
+            joined: receiver.joined,
+            renewed: receiver.moved,
+        });
         let branches = of_children.chain(of_receivers).collect();
         let downstream = match node.multicast {
             Some(group) => vec![Downstream::Multicast(group)],

@@ -18,7 +18,7 @@ mod tree;
 pub use conflicts::{ConflictError, check_conflicts};
 pub use group::{Group, GroupError, GroupId, Join, MAX_REGIONS, Receiver, Record, Source, SourceRegion, check_regions};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, RepairEntry};
-pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
+pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, Move, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, Dscp, ListMode, NoDscp, OnFailure, Policy, RepairMode, RepairPolicy, Rules};

@@ -5,7 +5,7 @@
 //!              all prepared                  stage by stage           those that leave
 //! create ──► Preparing ─────────► Store ──► Committing ──► … ──► Removing ──────────────────► Steady
 //!              │   ▲                                                           Ready, at last  │  ▲
-//!              │   └────────────────────── evict, re-home, join ──────────────────────────────┘  │
+//!              │   └─────────────────── evict, re-home, move, join ───────────────────────────┘  │
 //!              └─ refused: Abort ────────────────────────────────────────────────────────────────┘
 //!                          (of a creation: Closed)
 //!
@@ -44,7 +44,7 @@ mod reservation;
 mod resume;
 mod stages;
 
-pub use change::{Admission, ChangeError, NewNode, Newcomer, Rehoming};
+pub use change::{Admission, ChangeError, Move, NewNode, Newcomer, Rehoming};
 pub use order::Order;
 pub use registration::Ahead;
 pub use resume::Resumption;
@@ -171,8 +171,13 @@ impl Lifecycle {
 
     /// Whether all connected nodes have committed the stored record, and no change waits.
     pub fn is_steady(&self) -> bool {
+        self.waiting.is_empty() && self.is_between_changes()
+    }
+
+    /// The same, while changes may wait: for a lost node, or for the source.
+    pub fn is_between_changes(&self) -> bool {
         let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_) | Presence::Unheard);
-        self.phase == Phase::Steady && self.waiting.is_empty() && !self.members.values().any(is_returning)
+        self.phase == Phase::Steady && !self.members.values().any(is_returning)
     }
 
     /// Whether the group is closed: no order follows.
@@ -257,6 +262,11 @@ impl Lifecycle {
     /// The same by nodes that are new to the tree.
     pub fn rehome_by(&mut self, rehoming: Rehoming) -> Result<(), ChangeError> {
         self.want_checked(Wanted::Rehome { rehoming, of_epoch: self.stored_epoch() })
+    }
+
+    /// Moves receivers to other edges. The former ones may be dead; the source is not paused (D280).
+    pub fn move_receivers(&mut self, moving: Move) -> Result<(), ChangeError> {
+        self.want_checked(Wanted::Move { moving, of_epoch: self.stored_epoch() })
     }
 
     /// Aborts the joins that wait for a quiescent source, after a timeout that the driver measures. A source that

@@ -88,6 +88,7 @@ impl Flow<'_> {
             joined: member.joined,
             more_regions: regions.collect(),
             psn_offset: member.psn_offset,
+            moved: 0,
         }
     }
 

@@ -303,6 +303,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
             edge: NodeIndex(position[&edges[address]]),
             joined: None,
             psn_offset: check_psn_offset(member.receiver.psn_offset)?,
+            moved: 0,
         })
     });
     let links_of_unicast = builder.links_of_unicast(network);
@@ -383,7 +384,7 @@ fn tree_node(
     })
 }
 
-fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
+pub(super) fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
     let name = network.name(*node);
     let text = format!(
         "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a link is \

@@ -290,7 +290,7 @@ impl Core {
     ) -> Result<Box<Recovered>, Obstacle> {
         let name = |node: Ipv6Addr| self.network.name(node);
         let has_source = |node: &Ipv6Addr, text: &String| {
-            parse(text).is_some_and(|found| self.network.node_of_host(found.record.source.address) == Some(*node))
+            parse(text).is_some_and(|found| self.network.is_attached(found.record.source.address, *node))
         };
         let with_snapshot = |(node, report): (&Ipv6Addr, &Report)| match headend {
             Some(headend) => headend == *node,

@@ -18,6 +18,9 @@ impl Core {
         }
         loop {
             self.execute_orders(id);
+            if self.start_moves(id) {
+                continue;
+            }
             self.start_joins(id);
             let is_idle = self.has_sent_nothing(id);
             let Some(group) = self.groups.get_mut(&id) else { break };

@@ -105,9 +105,7 @@ impl Core {
             foreign.reports.remove(&node);
         }
         let is_headend = |id: &u32| {
-            self.groups
-                .get(id)
-                .is_none_or(|group| self.network.node_of_host(group.row.request.source.address) == Some(node))
+            self.groups.get(id).is_none_or(|group| self.network.is_attached(group.row.request.source.address, node))
         };
         let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_headend).collect();
         for id in reported {

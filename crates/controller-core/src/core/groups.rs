@@ -116,6 +116,7 @@ impl Core {
             reservations: BTreeMap::new(),
             source_seen: self.now.monotonic,
             pausing: None,
+            moves_tried: None,
             explanation: Vec::new(),
             links_of_unicast: None,
             nodes: BTreeSet::new(),

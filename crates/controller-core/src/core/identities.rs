@@ -94,7 +94,7 @@ impl Core {
         let others = others.map(|(_, node)| (node.name.as_str(), &node.identity));
         let stated = self.settings.nodes.iter().filter(|(_, stated)| stated.loopback != identity.loopback);
         let others = others.chain(stated.map(|(name, stated)| (name.as_str(), stated)));
-        match overlap(name, identity, others, self.settings.tenants.values()) {
+        match overlap(name, identity, &self.settings.shared_hosts, others, self.settings.tenants.values()) {
             Some(text) => Err(Refusal::new(ProblemType::PrefixOverlap, text)),
             None => self.check_unused(name, identity),
         }

@@ -211,6 +211,7 @@ pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
         | ChangeError::NotANode(_)
         | ChangeError::Headend(_)
         | ChangeError::InPlace { .. }
+        | ChangeError::AtEdge { .. }
         | ChangeError::Loop { .. }
         | ChangeError::LastEpoch(_)
         | ChangeError::Tree(_)

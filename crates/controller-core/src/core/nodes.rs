@@ -62,6 +62,7 @@ impl Core {
         self.leftovers.forget_node(loopback);
         self.reconcile(loopback, &held);
         self.adopt_agreed();
+        self.follow_hosts(loopback);
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,

@@ -8,10 +8,11 @@ use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Moves the children of a node in all trees that it is part of. An edge's receivers have no other path.
+    /// Moves the children of a node in all trees that it is part of, and its receivers that another edge can serve.
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
         for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
             self.rehome(id, self.reroutes(id, node, |_| true));
+            self.drive(id);
         }
     }
 
@@ -44,6 +45,7 @@ impl Core {
                 self.reroute(*neighbour);
             } else {
                 self.reroute_link(node, *neighbour);
+                self.follow_hosts(*neighbour);
             }
         }
     }

@@ -268,7 +268,7 @@ impl Core {
         let at = [(source.address, nodes.first())].into_iter();
         let at = at.chain(record.receivers.iter().map(|receiver| (receiver.address, nodes.get(receiver.edge.0))));
         for (host, node) in at {
-            if self.network.node_of_host(host) != node.map(|node| node.loopback) {
+            if !node.is_some_and(|node| self.network.is_attached(host, node.loopback)) {
                 return Err(invalid(format!("{host} is not at the node of the record")));
             }
         }

@@ -112,6 +112,7 @@ fn settings() -> Settings {
     Settings {
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
         node_lease: Some(Duration::from_millis(LEASE_MS)),
+        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap()],
         ..Settings::default()
     }
 }
@@ -246,6 +247,12 @@ impl Cluster {
     pub(crate) fn disconnect(&mut self, number: u16) {
         let node = self.nodes.get_mut(&number).unwrap();
         (node.is_connected, node.session) = (false, None);
+    }
+
+    /// A node registers again with other values.
+    pub(crate) fn register_as(&mut self, number: u16, describe: fn(u16) -> Registration) {
+        self.describe = describe;
+        self.nodes.get_mut(&number).unwrap().session = None;
     }
 
     pub(crate) fn connect(&mut self, number: u16) {

@@ -4,6 +4,7 @@ mod arrears;
 mod authority;
 mod bud_nodes;
 mod cluster;
+mod dual_homed;
 mod in_network_repair;
 mod lease;
 mod lost_nodes;

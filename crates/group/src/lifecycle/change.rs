@@ -74,6 +74,17 @@ pub struct Rehoming {
     pub link_mtu: Option<u16>,
 }
 
+/// Receivers that move to other edges, to which they are attached as well (D280).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Address of each receiver, and loopback of its next edge.
+    pub receivers: Vec<(Ipv6Addr, Ipv6Addr)>,
+    /// Nodes that the tree needs for them.
+    pub new_nodes: Vec<NewNode>,
+    /// As for a re-homing.
+    pub link_mtu: Option<u16>,
+}
+
 /// Reason for which a change is rejected.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +116,8 @@ pub enum ChangeError {
     /// Nothing to change.
     #[error("{node} hangs below {parent} already")]
     InPlace { node: Ipv6Addr, parent: Ipv6Addr },
+    #[error("receiver {receiver} is at edge {edge} already")]
+    AtEdge { receiver: Ipv6Addr, edge: Ipv6Addr },
     #[error("{parent} hangs below {node} itself, so it cannot be its parent")]
     Loop {
         node: Ipv6Addr,
@@ -138,6 +151,11 @@ pub(super) enum Wanted {
         /// Epoch of the stored record when it was requested.
         of_epoch: u32,
     },
+    Move {
+        moving: Move,
+        /// As for a re-homing.
+        of_epoch: u32,
+    },
     Join {
         newcomers: Vec<Newcomer>,
         new_nodes: Vec<NewNode>,
@@ -156,7 +174,9 @@ impl Wanted {
     pub(super) fn evicted(self) -> BTreeSet<Ipv6Addr> {
         match self {
             Wanted::Evict(receivers) => receivers,
-            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => BTreeSet::new(),
+            Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {
+                BTreeSet::new()
+            }
         }
     }
 
@@ -164,7 +184,7 @@ impl Wanted {
     fn moves(&self, node: Ipv6Addr) -> bool {
         match self {
             Wanted::Rehome { rehoming, .. } => rehoming.node == node,
-            Wanted::Evict(_) | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => false,
+            Wanted::Evict(_) | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => false,
         }
     }
 
@@ -172,7 +192,7 @@ impl Wanted {
     pub(super) fn reserved(&self) -> impl Iterator<Item = Ipv6Addr> {
         let newcomers = match self {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
         };
         newcomers.iter().filter(|one| one.admission == Admission::WhenReady).map(|one| one.address)
     }
@@ -180,7 +200,7 @@ impl Wanted {
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => false,
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => false,
         }
     }
 }
@@ -207,7 +227,12 @@ impl Waiting {
                 }
                 (Wanted::Renew, Wanted::Renew) => return Ok(()),
                 (
-                    Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew,
+                    Wanted::Evict(_)
+                    | Wanted::Rehome { .. }
+                    | Wanted::Move { .. }
+                    | Wanted::Join { .. }
+                    | Wanted::Settle(_)
+                    | Wanted::Renew,
                     _,
                 ) => {}
             }
@@ -250,7 +275,12 @@ impl Waiting {
                 Wanted::Evict(set) if set.iter().any(&is_member) => {
                     later.extend(set.extract_if(.., |receiver| !is_member(receiver)));
                 }
-                Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {}
+                Wanted::Evict(_)
+                | Wanted::Rehome { .. }
+                | Wanted::Move { .. }
+                | Wanted::Join { .. }
+                | Wanted::Settle(_)
+                | Wanted::Renew => {}
             }
         }
         if !later.is_empty() {
@@ -262,7 +292,7 @@ impl Waiting {
     pub(super) fn newcomers(&self) -> BTreeSet<Ipv6Addr> {
         let joins = self.0.iter().flat_map(|wanted| match wanted {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
         });
         joins.map(|newcomer| newcomer.address).collect()
     }
@@ -281,7 +311,7 @@ impl Waiting {
                 newcomers.retain(|newcomer| !found.contains(&newcomer.address));
                 !newcomers.is_empty()
             }
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => true,
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => true,
         });
         found
     }
@@ -290,7 +320,9 @@ impl Waiting {
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
             Wanted::Evict(set) => Some(set),
-            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => None,
+            Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {
+                None
+            }
         });
         sets.flatten().copied().collect()
     }

@@ -1,6 +1,6 @@
 //! Draft of the next epoch's record, from that of the last.
 
-use super::change::{ChangeError, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
+use super::change::{ChangeError, Move, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
 use crate::group::{Group, Join, Receiver, Record};
 use crate::tree::{NodeIndex, NodeRole, Tree, TreeNode};
 use srdma_wire::Psn;
@@ -43,6 +43,10 @@ pub(super) fn after(
         Wanted::Rehome { rehoming, of_epoch } => {
             draft.set_link_mtu(rehoming.link_mtu, *of_epoch == group.record().epoch);
             draft.rehome(rehoming)?;
+        }
+        Wanted::Move { moving, of_epoch } => {
+            draft.set_link_mtu(moving.link_mtu, *of_epoch == group.record().epoch);
+            draft.move_receivers(moving)?;
         }
         Wanted::Join { newcomers, new_nodes, link_mtu, of_epoch } => {
             draft.set_link_mtu(*link_mtu, *of_epoch == group.record().epoch);
@@ -99,24 +103,54 @@ impl Draft {
             return Err(ChangeError::InPlace { node, parent });
         }
         self.add_nodes(new_nodes, None)?;
-        let old_place = self.way_up(before)?;
-        let new_place = self.way_up(parent)?;
-        if new_place.contains(&node) {
+        if self.way_up(parent)?.contains(&node) {
             return Err(ChangeError::Loop { node, parent });
         }
-        let epoch = self.record.epoch;
-        for placed in &mut self.nodes {
-            let loopback = placed.node.loopback;
-            if new_place.contains(&loopback) && !old_place.contains(&loopback) {
-                placed.node.renewed = epoch;
-            }
-            if loopback == node {
-                placed.parent = Some(parent);
-                placed.node.parent_sid = parent_sid;
-            }
+        self.renew_between(before, parent)?;
+        for placed in self.nodes.iter_mut().filter(|placed| placed.node.loopback == node) {
+            placed.parent = Some(parent);
+            placed.node.parent_sid = parent_sid;
         }
         self.prune(before);
         Ok(())
+    }
+
+    /// Renews every node from `to` up to, excluding, the common ancestor with `from`.
+    fn renew_between(&mut self, from: Ipv6Addr, to: Ipv6Addr) -> Result<(), ChangeError> {
+        let (old_place, new_place) = (self.way_up(from)?, self.way_up(to)?);
+        let is_between = |node: &Ipv6Addr| new_place.contains(node) && !old_place.contains(node);
+        let epoch = self.record.epoch;
+        let between = self.nodes.iter_mut().filter(|placed| is_between(&placed.node.loopback));
+        between.for_each(|placed| placed.node.renewed = epoch);
+        Ok(())
+    }
+
+    /// A receiver moves as a node does: to the node that gains it, it is unknown until its next response. Those that
+    /// have left meanwhile are not moved.
+    fn move_receivers(&mut self, moving: &Move) -> Result<(), ChangeError> {
+        self.add_nodes(&moving.new_nodes, None)?;
+        let mut error = ChangeError::Nothing;
+        let mut has_moved = false;
+        for &(address, edge) in &moving.receivers {
+            let position = self.receivers.iter().position(|(receiver, _)| receiver.address == address);
+            let Some((position, before)) = position.map(|position| (position, self.receivers[position].1)) else {
+                error = ChangeError::NotAReceiver(address);
+                continue;
+            };
+            if before == edge {
+                error = ChangeError::AtEdge { receiver: address, edge };
+                continue;
+            }
+            self.renew_between(before, edge)?;
+            let (receiver, at) = &mut self.receivers[position];
+            (receiver.moved, *at) = (self.record.epoch, edge);
+            has_moved = true;
+            self.prune(before);
+        }
+        for node in &moving.new_nodes {
+            self.prune(node.loopback);
+        }
+        if has_moved { Ok(()) } else { Err(error) }
     }
 
     fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {
@@ -125,7 +159,7 @@ impl Draft {
             let Newcomer { address, qpn, region, more_regions, psn_offset, edge, admission: _ } = newcomer.clone();
             let _ = self.placed(edge).ok_or(ChangeError::NotANode(edge))?;
             let (at, joined) = (NodeIndex(0), join);
-            let receiver = Receiver { address, qpn, region, more_regions, edge: at, joined, psn_offset };
+            let receiver = Receiver { address, qpn, region, more_regions, edge: at, joined, psn_offset, moved: 0 };
             self.receivers.push((receiver, edge));
         }
         // A newcomer that was not ready in time is not there any more, and its edge was new for it.
@@ -156,13 +190,14 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds nodes. An edge of the tree that is named becomes a bud node: it gets nodes below it (D246).
+    /// Adds nodes. Those that the tree has stay where they are: an earlier change may have added them. An edge that is
+    /// to have nodes below it becomes a bud node (D246).
     fn add_nodes(&mut self, nodes: &[NewNode], joined: Option<Join>) -> Result<(), ChangeError> {
         for new in nodes {
-            let is_known = |placed: &&mut Placed| new.role == NodeRole::Bud && placed.node.loopback == new.loopback;
+            let is_known = |placed: &&mut Placed| placed.node.loopback == new.loopback;
             if let Some(Placed { node, .. }) = self.nodes.iter_mut().find(is_known) {
-                if node.role == NodeRole::Edge {
-                    (node.role, node.sid) = (new.role, new.sid);
+                if node.role == NodeRole::Edge && new.role.replicates() {
+                    (node.role, node.sid) = (NodeRole::Bud, new.sid);
                 }
                 continue;
             }

@@ -206,6 +206,53 @@ fn a_node_is_rehomed_below_one_that_is_new() {
     assert_eq!(renewals(&lifecycle), all);
 }
 
+/// A receiver moves to another edge as a node does to another parent: the path to it is renewed, the common ancestor
+/// commits first, and the former edge last. Its branch is as new as its move. An edge that has no receiver any more
+/// leaves the tree.
+#[test]
+fn receivers_move_to_other_edges() {
+    let (mut lifecycle, mut fleet) = running();
+    let moving = |receivers: &[(u32, usize)], new_nodes| {
+        let receivers = receivers.iter().map(|(number, edge)| (receiver(*number, 0).address, loopback(*edge)));
+        Move { receivers: receivers.collect(), new_nodes, link_mtu: None }
+    };
+    lifecycle.move_receivers(moving(&[(1, 3)], vec![])).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 2, prepare N3 2, prepare N5 2, prepare N6 2, store 2, commit N6 2, commit N5 2
+        commit N3 2, commit N1 2, changed 2
+        ");
+    assert_eq!(renewals(&lifecycle), [("N5".to_string(), 2), ("N3".to_string(), 2)]);
+    let moved = Branch { renewed: 2, ..Branch::new(receiver(1, 0).address) };
+    assert!(entry(&fleet, 3).branches.contains(&moved), "{:?}", entry(&fleet, 3).branches);
+    assert!(!entry(&fleet, 1).branches.iter().any(|branch| branch.responder == moved.responder));
+
+    // N1 is dead, and loses its last receivers to a node that is new.
+    fleet.dead.insert(loopback(1));
+    lifecycle.lost(loopback(1));
+    let left = entry(&fleet, 1).receivers.iter().map(|one| (one.address, loopback(7))).collect();
+    let new_nodes = vec![new_node(7, 5, NodeRole::Edge)];
+    lifecycle.move_receivers(Move { receivers: left, new_nodes, link_mtu: None }).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N4 3, prepare N5 3, prepare N6 3, prepare N7 3, store 3, commit N6 3, commit N5 3
+        commit N7 3, commit N4 3, changed 3
+        ");
+    assert!(lifecycle.is_steady());
+
+    let mut refused = |receivers| lifecycle.move_receivers(moving(receivers, vec![])).unwrap_err().to_string();
+    let refusals = [refused(&[(1, 3)]), refused(&[(60, 3)]), refused(&[(1, 9)]), refused(&[])];
+    let edge = "2001:db8:3::1 already";
+    assert_eq!(refusals[0], format!("receiver 2001:db8:100::1 is at edge {edge}"));
+    assert_eq!(refusals[1], "2001:db8:100::3c is not a receiver of the group");
+    assert_eq!(refusals[2], "2001:db8:9::1 is not the loopback of a node of the tree");
+    assert_eq!(refusals[3], "no receiver is named");
+    // One that has left meanwhile is not moved, and the others are.
+    lifecycle.move_receivers(moving(&[(60, 3), (1, 2)], vec![])).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert!(entry(&fleet, 2).branches.iter().any(|branch| branch.renewed == 4));
+}
+
 /// A node that an aborted change would have had removes all that it has of the group: it may have an entry of an earlier
 /// record still, whose removal it did not get.
 #[test]

@@ -70,6 +70,8 @@ enum Event {
     ReadyElsewhere(usize),
     Expire(usize),
     Rehome(usize, usize),
+    /// A receiver moves to another node, or to one that is new below it.
+    Move(usize, usize, bool),
     Settled,
 }
 
@@ -92,7 +94,8 @@ fn event() -> impl Strategy<Value = Event> {
         4 => number.clone().prop_map(Event::Ready),
         1 => number.clone().prop_map(Event::ReadyElsewhere),
         1 => number.clone().prop_map(Event::Expire),
-        3 => (number.clone(), number).prop_map(|(node, parent)| Event::Rehome(node, parent)),
+        3 => (number.clone(), number.clone()).prop_map(|(node, parent)| Event::Rehome(node, parent)),
+        3 => (number.clone(), number, any::<bool>()).prop_map(|(one, edge, new)| Event::Move(one, edge, new)),
         1 => Just(Event::Settled),
     ]
 }
@@ -339,6 +342,7 @@ impl Chaos {
             Event::Rehome(node, parent) => {
                 let _ = self.lifecycle.rehome(self.node(node), self.node(parent), None);
             }
+            Event::Move(number, edge, is_new) => self.move_receiver(number, edge, is_new),
             Event::Settled => self.lifecycle.settled(self.fleet.next_psn),
         }
         self.take_orders();
@@ -414,23 +418,31 @@ impl Chaos {
             self.two_steps.insert(address, None);
         }
         if is_new {
-            let edge = self.next_number as usize;
-            let TreeNode { name, loopback: own, sid, .. } = node(edge, None, NodeRole::Edge);
-            newcomer.edge = own;
-            new_nodes.extend(self.promotion(below));
-            let role = NodeRole::Edge;
-            new_nodes.push(NewNode {
-                name,
-                loopback: own,
-                sid,
-                parent: below,
-                parent_sid: None,
-                role,
-                multicast: None,
-                can_repair: true,
-            });
+            newcomer.edge = self.new_edge(below, &mut new_nodes);
         }
         let _ = self.lifecycle.join(vec![newcomer], new_nodes, None);
+    }
+
+    /// An edge of the last number below a node.
+    fn new_edge(&self, below: Ipv6Addr, new_nodes: &mut Vec<NewNode>) -> Ipv6Addr {
+        let TreeNode { name, loopback: own, sid, .. } = node(self.next_number as usize, None, NodeRole::Edge);
+        new_nodes.extend(self.promotion(below));
+        let (parent, parent_sid, role) = (below, None, NodeRole::Edge);
+        let (multicast, can_repair) = (None, true);
+        new_nodes.push(NewNode { name, loopback: own, sid, parent, parent_sid, role, multicast, can_repair });
+        own
+    }
+
+    fn move_receiver(&mut self, number: usize, edge: usize, is_new: bool) {
+        let receivers = self.lifecycle.group().map_or_else(Vec::new, |group| group.record().receivers.clone());
+        let Some(receiver) = receivers.get(number % receivers.len().max(1)) else { return };
+        let (mut edge, mut new_nodes) = (self.node(edge), Vec::new());
+        if is_new {
+            self.next_number += 1;
+            edge = self.new_edge(edge, &mut new_nodes);
+        }
+        let receivers = vec![(receiver.address, edge)];
+        let _ = self.lifecycle.move_receivers(Move { receivers, new_nodes, link_mtu: None });
     }
 
     /// An edge of the stored record as a bud node.

@@ -18,6 +18,7 @@ pub struct ReceiverSection {
     pub rkey: Option<Located<Epoch>>,
     pub joined: Option<JoinSection>,
     pub psn_offset: Option<Located<PsnOffset>>,
+    pub moved: Option<Located<Epoch>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<ReceiverRegionSection>,
 }
@@ -119,6 +120,7 @@ impl ReceiverSection {
             rkey: receiver.region.map(|region| integer(region.rkey)),
             joined: receiver.joined.map(JoinSection::of),
             psn_offset: unless(receiver.psn_offset, PsnOffset::ZERO, Located::from),
+            moved: unless(receiver.moved, 0, integer),
             more_regions: receiver.more_regions.iter().map(ReceiverRegionSection::of).collect(),
         }
     }

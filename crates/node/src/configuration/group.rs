@@ -262,7 +262,11 @@ impl Reader<'_> {
             }
             member::branch(section.get_ref(), self.epoch())
         };
-        let of_receiver = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+        let of_receiver = |receiver: &Receiver| Branch {
+            responder: receiver.address,
+            joined: receiver.joined,
+            renewed: receiver.moved,
+        };
         branches.iter().map(branch).chain(receivers.iter().map(of_receiver).map(Ok)).collect()
     }
 
@@ -322,7 +326,8 @@ impl Reader<'_> {
                 let joined = member::join(receiver.joined.as_ref(), self.epoch())?;
                 let (qpn, edge) = (receiver.qpn.value, NodeIndex(0));
                 let psn_offset = receiver.psn_offset.as_ref().map_or(PsnOffset::ZERO, |offset| offset.value);
-                Ok(Receiver { address, qpn, region, edge, joined, more_regions, psn_offset })
+                let moved = member::moved(receiver.moved.as_ref(), self.epoch())?;
+                Ok(Receiver { address, qpn, region, edge, joined, more_regions, psn_offset, moved })
             })
             .collect()
     }

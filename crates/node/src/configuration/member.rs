@@ -27,13 +27,23 @@ pub(super) fn join(section: Option<&JoinSection>, epoch: u32) -> Result<Option<J
 
 /// Epoch from which the responses of a node count.
 pub(super) fn renewed(section: Option<&Located<Epoch>>, epoch: u32) -> Result<u32, Problem> {
-    let Some(renewed) = section else {
+    until(section, "renewed", epoch)
+}
+
+/// Epoch at which a receiver moved to this node.
+pub(super) fn moved(section: Option<&Located<Epoch>>, epoch: u32) -> Result<u32, Problem> {
+    until(section, "moved", epoch)
+}
+
+/// An epoch in which something was done, 0 for never.
+fn until(section: Option<&Located<Epoch>>, what: &str, epoch: u32) -> Result<u32, Problem> {
+    let Some(done) = section else {
         return Ok(0);
     };
-    let since = renewed.value.get() as u32;
+    let since = done.value.get() as u32;
     if since > epoch {
-        let text = format!("renewed by epoch {since}, but the group's epoch is {epoch}: no later one can have been");
-        return Err(Problem::new(renewed.at, text));
+        let text = format!("{what} by epoch {since}, but the group's epoch is {epoch}: no later one can have been");
+        return Err(Problem::new(done.at, text));
     }
     Ok(since)
 }

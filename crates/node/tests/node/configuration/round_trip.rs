@@ -207,6 +207,7 @@ fn receiver(octets: &mut Octets, id: u32, host: u16, regions: usize, epoch: u32)
         edge: NodeIndex(0),
         joined: join(octets, epoch),
         psn_offset: PsnOffset::new(octets.u32(0, 0xFF_FFFF)).unwrap(),
+        moved: octets.u32(0, epoch),
     }
 }
 

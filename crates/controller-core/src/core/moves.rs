@@ -1,0 +1,109 @@
+//! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280).
+
+use super::Core;
+use super::commit::{attach, builder, link_mtu, no_tree};
+use crate::refusal::Refusal;
+use srdma_api::FIRST_PROTOCOL;
+use srdma_group::{Move, NodeRole, Record};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+impl Core {
+    /// Begins to move the receivers of a group whose edges cannot serve them any more, where others can. A join that
+    /// waits for a lost edge does not delay it. One attempt is made for each state of network and record. Returns
+    /// whether it was wanted, so that orders follow.
+    pub(super) fn start_moves(&mut self, id: u32) -> bool {
+        if self.settings.shared_hosts.is_empty() {
+            return false;
+        }
+        let Some(group) = self.groups.get(&id) else { return false };
+        let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return false };
+        if !lifecycle.is_between_changes() || group.row.is_closing {
+            return false;
+        }
+        let attempt = (self.network_version, record.epoch);
+        if group.moves_tried == Some(attempt) {
+            return false;
+        }
+        let receivers = self.receivers_to_move(record);
+        let moving = if receivers.is_empty() { None } else { Some(self.moving(id, record, receivers)) };
+        let Some(group) = self.groups.get_mut(&id) else { return false };
+        group.moves_tried = Some(attempt);
+        let failure = match (moving, &mut group.lifecycle) {
+            (Some(Ok(moving)), Some(lifecycle)) => match lifecycle.move_receivers(moving) {
+                Ok(()) => return true,
+                Err(error) => error.to_string(),
+            },
+            (Some(Err(refusal)), _) => refusal.detail,
+            (None, _) | (_, None) => return false,
+        };
+        self.record_failure(id, &failure);
+        false
+    }
+
+    /// The receivers whose edges do not serve them, and the other edge of each that does.
+    fn receivers_to_move(&self, record: &Record) -> BTreeMap<Ipv6Addr, Ipv6Addr> {
+        let nodes = record.tree.nodes();
+        let above: BTreeMap<Ipv6Addr, Ipv6Addr> =
+            nodes.iter().filter_map(|node| Some((node.loopback, nodes.get(node.parent?.0)?.loopback))).collect();
+        // What is below a node that fails is re-homed first, where that is possible.
+        let is_below = |mut node: Ipv6Addr, other: Ipv6Addr| {
+            while let Some(next) = above.get(&node).filter(|_| node != other) {
+                node = *next;
+            }
+            node == other
+        };
+        let other_edge = |receiver: &srdma_group::Receiver| {
+            let edge = nodes.get(receiver.edge.0)?.loopback;
+            if !self.network.has_left(receiver.address, edge) && !self.is_out_of_service(edge) {
+                return None;
+            }
+            let others = self.network.edges_of_host(receiver.address).filter(|other| !is_below(*other, edge));
+            let other = others.min_by_key(|other| (!above.contains_key(other), *other))?;
+            Some((receiver.address, other))
+        };
+        record.receivers.iter().filter_map(other_edge).collect()
+    }
+
+    /// Whether an edge serves no receiver: it is drained, or dead and fenced. One that the controller has lost may be
+    /// forwarding, and its receivers respond to it, until its lease has expired (D122) or no neighbour reaches it
+    /// (D135).
+    fn is_out_of_service(&self, edge: Ipv6Addr) -> bool {
+        if self.network.is_usable(edge) {
+            return false;
+        }
+        let Some(node) = self.nodes.get(&edge) else { return self.network.is_isolated(edge) };
+        let has_lease = self.settings.node_lease.is_some() && node.protocol > FIRST_PROTOCOL;
+        node.session.is_some() || has_lease || self.network.is_isolated(edge)
+    }
+
+    /// The move, with the nodes that the tree needs for it.
+    fn moving(&self, id: u32, record: &Record, receivers: BTreeMap<Ipv6Addr, Ipv6Addr>) -> Result<Move, Refusal> {
+        let wanted: BTreeSet<Ipv6Addr> = receivers.values().copied().collect();
+        let wanted: Vec<Ipv6Addr> = wanted.into_iter().collect();
+        let steps =
+            builder(record).add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
+        let mut new_nodes = Vec::new();
+        for step in &steps {
+            attach(&self.network, id, record, &step.path, NodeRole::Edge, &mut new_nodes)?;
+        }
+        let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
+        Ok(Move { receivers: receivers.into_iter().collect(), new_nodes, link_mtu })
+    }
+
+    /// Drives the groups that have receivers at a node, and those with receivers that no edge serves.
+    pub(super) fn follow_hosts(&mut self, node: Ipv6Addr) {
+        if self.settings.shared_hosts.is_empty() {
+            return;
+        }
+        let is_waiting = |group: &super::Group| {
+            let nodes = group.record.as_ref().map(|record| record.tree.nodes()).unwrap_or_default();
+            nodes.iter().any(|one| one.role.has_receivers() && !self.network.is_usable(one.loopback))
+        };
+        let waiting = self.groups.iter().filter(|(_, group)| is_waiting(group)).map(|(id, _)| *id);
+        let concerned: BTreeSet<u32> = waiting.chain(self.groups_of_node.of(node)).collect();
+        for id in concerned {
+            self.drive(id);
+        }
+    }
+}

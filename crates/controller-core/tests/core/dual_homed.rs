@@ -1,0 +1,174 @@
+//! Receivers that are attached to two edges (D280): one of them serves a receiver at a time, and the other takes over.
+
+use crate::cluster::*;
+use srdma_api::Registration;
+use srdma_group::OnFailure;
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+/// The hosts of 2001:db8:d0::/64 are attached to N1 and N2, beside those of each edge.
+fn described(number: u16) -> Registration {
+    let mut registration = registration(number);
+    if number <= 2 {
+        registration.hosts.push("2001:db8:d0::/64".parse().unwrap());
+    }
+    registration
+}
+
+/// N1 has lost its link to them.
+fn without_link(number: u16) -> Registration {
+    let mut registration = described(number);
+    if number == 1 {
+        registration.hosts.pop();
+    }
+    registration
+}
+
+fn shared(host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xd0, 0, 0, 0, 0, host)
+}
+
+/// Two that are shared, and one at N3.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[shared(1), shared(2), receiver(3, 1)], OnFailure::Strict);
+    cluster
+}
+
+/// The receivers in the entry of a node.
+fn at(cluster: &Cluster, number: u16) -> BTreeSet<Ipv6Addr> {
+    let receivers = cluster.entry(number).map(|entry| entry.receivers.iter().map(|one| one.address).collect());
+    receivers.unwrap_or_default()
+}
+
+#[track_caller]
+fn are_all_at(cluster: &mut Cluster, number: u16) {
+    let all: BTreeSet<Ipv6Addr> = [shared(1), shared(2), receiver(3, 1)].into();
+    assert_eq!(at(cluster, number), [shared(1), shared(2)].into());
+    assert_eq!((cluster.acknowledged(), cluster.members()), (all.clone(), all));
+}
+
+#[test]
+fn the_other_edge_takes_over_from_a_dead_one() {
+    let mut cluster = cluster();
+    are_all_at(&mut cluster, 1);
+    cluster.disconnect(1);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    are_all_at(&mut cluster, 2);
+    let epoch = cluster.group().summary.epoch;
+    assert_eq!(epoch, 2, "one change moves all");
+    // It goes back to an edge only when the present one fails.
+    cluster.connect(1);
+    cluster.pass(1000);
+    are_all_at(&mut cluster, 2);
+    assert_eq!((at(&cluster, 1), cluster.group().summary.epoch), (BTreeSet::new(), epoch));
+    cluster.disconnect(2);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    are_all_at(&mut cluster, 1);
+}
+
+/// Of an edge with receivers of its own only those leave that have another one.
+#[test]
+fn a_dead_edge_keeps_the_receivers_that_it_alone_has() {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[shared(1), receiver(1, 1)], OnFailure::Strict);
+    cluster.disconnect(1);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    assert_eq!(at(&cluster, 2), [shared(1)].into());
+    assert_eq!(cluster.members(), [shared(1), receiver(1, 1)].into());
+    cluster.connect(1);
+    cluster.pass(1000);
+    assert_eq!(at(&cluster, 1), [receiver(1, 1)].into());
+    assert_eq!(cluster.acknowledged(), [shared(1), receiver(1, 1)].into());
+}
+
+#[test]
+fn a_drained_edge_loses_them_and_so_does_one_that_has_lost_its_link() {
+    let mut cluster = cluster();
+    cluster.commit(|core| core.drain_node(&admin(), "N1", true)).unwrap();
+    cluster.settle();
+    are_all_at(&mut cluster, 2);
+    assert!(!cluster.nodes[&1].table.contains(1), "it has left the tree");
+
+    let mut cluster = self::cluster();
+    cluster.register_as(1, without_link);
+    cluster.settle();
+    are_all_at(&mut cluster, 2);
+}
+
+/// A join that waits for a lost edge does not hold the others there.
+#[test]
+fn receivers_move_while_a_join_waits() {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[shared(1), receiver(1, 1)], OnFailure::Strict);
+    cluster.disconnect(1);
+    cluster.join(receiver(1, 2)).unwrap();
+    cluster.pass(DEAD_AFTER_MS + 500);
+    assert_eq!(at(&cluster, 2), [shared(1)].into());
+    assert_eq!(cluster.group().awaited, ["N1"]);
+    cluster.connect(1);
+    cluster.pass(1000);
+    assert_eq!(at(&cluster, 1), [receiver(1, 1), receiver(1, 2)].into());
+    assert_eq!(cluster.acknowledged(), [shared(1), receiver(1, 1), receiver(1, 2)].into());
+}
+
+/// New receivers are attached to an edge that is there.
+#[test]
+fn receivers_join_at_an_edge_that_lives() {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[receiver(3, 1)], OnFailure::Strict);
+    cluster.disconnect(1);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    cluster.join(shared(1)).unwrap();
+    cluster.pass(500);
+    assert_eq!(at(&cluster, 2), [shared(1)].into());
+}
+
+/// Both are dead: the first that returns gets them.
+#[test]
+fn receivers_that_no_edge_serves_wait() {
+    for returns in [1, 2] {
+        let mut cluster = cluster();
+        cluster.disconnect(1);
+        cluster.disconnect(2);
+        cluster.pass(DEAD_AFTER_MS + 500);
+        assert_eq!(at(&cluster, 1), [shared(1), shared(2)].into(), "N1 does not know");
+        cluster.connect(returns);
+        cluster.pass(1000);
+        are_all_at(&mut cluster, returns);
+    }
+}
+
+/// After a restart of the controller an edge that has not registered yet is not taken for dead.
+#[test]
+fn a_restart_of_the_controller_moves_nothing() {
+    let mut cluster = cluster();
+    cluster.disconnect(1);
+    cluster.restart();
+    cluster.pass(500);
+    assert_eq!((at(&cluster, 1), at(&cluster, 2)), ([shared(1), shared(2)].into(), BTreeSet::new()));
+    cluster.connect(1);
+    cluster.pass(500);
+    are_all_at(&mut cluster, 1);
+    assert_eq!(cluster.group().summary.epoch, 1);
+    // It stays away: now it is dead.
+    cluster.disconnect(1);
+    cluster.restart();
+    cluster.pass(DEAD_AFTER_MS + 500);
+    are_all_at(&mut cluster, 2);
+}
+
+/// The controller ends at any time of a move: it is completed, or made again.
+#[test]
+fn a_move_survives_restarts_of_the_controller() {
+    for steps in 0..12 {
+        let mut cluster = cluster();
+        cluster.commit(|core| core.drain_node(&admin(), "N1", true)).unwrap();
+        (0..steps).for_each(|step| cluster.sync(1 + step % 6));
+        let known: BTreeSet<Ipv6Addr> = cluster.acknowledged();
+        assert!(known.is_empty() || known.len() == 3, "at step {steps}: {known:?}");
+        cluster.restart();
+        cluster.pass(1000);
+        are_all_at(&mut cluster, 2);
+    }
+}
