@@ -5,6 +5,7 @@
 //! |---|---|
 //! | source 1 | `2001:db8:aa::1` |
 //! | receiver 12 at node 7 | `2001:db8:bb:7::12` |
+//! | receiver 12 at two nodes | `2001:db8:bc::12` |
 //! | a group's Proxy Address | `2001:db8:cc::1` |
 //! | an external host at node 7 | `2001:db8:dd:7::1` |
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
@@ -35,6 +36,16 @@ pub fn source(source: usize) -> Ipv6Addr {
 
 pub fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number(edge), 0, 0, 0, number(receiver))
+}
+
+/// The prefix of receivers that are attached to several nodes.
+pub fn shared_receivers() -> Prefix {
+    block(0xbc)
+}
+
+/// A receiver that is attached to several nodes.
+pub fn shared_receiver(receiver: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xbc, 0, 0, 0, 0, number(receiver))
 }
 
 /// The prefix of an edge's receivers.

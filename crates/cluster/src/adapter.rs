@@ -127,6 +127,7 @@ pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings
         node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         join_timeout: Duration::from_nanos(JOIN_TIMEOUT_NS),
+        shared_hosts: vec![address::shared_receivers()],
         without,
         ..Settings::default()
     }
@@ -388,6 +389,16 @@ impl OrderName {
     pub(crate) fn covers(&self, other: &OrderName) -> bool {
         let are_removals = self.phase == Phase::Removing && other.phase == Phase::Removing;
         self == other || (are_removals && self.epoch >= other.epoch)
+    }
+}
+
+/// Whether receivers move to the node of an order by it (D280).
+pub(crate) fn moves_receivers(order: &NodeOrder) -> bool {
+    match order {
+        NodeOrder::Prepare { entry, name, .. } => entry.receivers.iter().any(|receiver| receiver.moved == name.epoch),
+        NodeOrder::Commit { .. } | NodeOrder::Abort { .. } | NodeOrder::Restore { .. } | NodeOrder::Remove { .. } => {
+            false
+        }
     }
 }
 

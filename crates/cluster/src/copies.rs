@@ -28,9 +28,10 @@ impl Copies {
 }
 
 impl World<'_> {
-    /// A receiver that has new data is a branch of its edge's entry, if that has one.
+    /// A receiver that has new data is a branch of its edge's entry, if that has one. Of a receiver with two edges it
+    /// is not known which has copied.
     pub(crate) fn check_copies(&mut self, receiver: usize) {
-        let node = self.testbed.node_of_receiver(receiver);
+        let nodes: Vec<usize> = self.testbed.nodes_of_receiver(receiver).collect();
         let mut unawaited = Vec::new();
         for (number, flow) in self.flows.iter().enumerate() {
             for participant in flow.participants_at(receiver) {
@@ -43,18 +44,22 @@ impl World<'_> {
                 }
             }
         }
-        if let Some((flow, _)) = unawaited.first() {
-            self.check_lease(node, *flow, "copies to a receiver");
+        if let (Some((flow, _)), [node]) = (unawaited.first(), &nodes[..]) {
+            self.check_lease(*node, *flow, "copies to a receiver");
         }
         let is_recent = |at: &Instant| self.now() < at.after_ns(IN_FLIGHT_NS);
-        if unawaited.is_empty() || self.checks.copies.executed_at.get(&node).is_some_and(is_recent) {
+        let has_changed = |node| self.checks.copies.executed_at.get(node).is_some_and(is_recent);
+        if unawaited.is_empty() || nodes.iter().any(has_changed) {
             return;
         }
-        let workers = self.network.workers(self.testbed.nodes[node]);
-        unawaited.retain(|(_, group)| workers.iter().any(|edge| !is_awaited(edge, *group, receiver, &self.testbed)));
+        let workers = |node: &usize| self.network.workers(self.testbed.nodes[*node]);
+        let is_awaited =
+            |group, node| workers(node).iter().all(|edge| is_awaited(edge, group, receiver, &self.testbed));
+        unawaited.retain(|(_, group)| !nodes.iter().any(|node| is_awaited(*group, node)));
         for (flow, _) in unawaited {
             let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
-            let text = format!("flow {flow}: n{node} copies to receiver {receiver}, which is no branch of its entry");
+            let text =
+                format!("flow {flow}: {nodes:?} copy to receiver {receiver}, which is no branch of their entries");
             self.violation(ViolationKind::Unawaited, finding, flow, text);
         }
     }

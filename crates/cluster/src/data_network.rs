@@ -1,7 +1,7 @@
 //! The data network of a schedule: nodes, hosts and links.
 //!
 //! ```text
-//!   sources ── headend ── transit nodes ══ edges ── receivers
+//!   sources ── headend ── transit nodes ══ edges ══ receivers
 //! ```
 //!
 //! A node has routes to its neighbours only: the path of a group's packets is that of its tree.
@@ -16,7 +16,7 @@ use srdma_group::Safeguard;
 use srdma_random::Probability;
 use srdma_sim::addressing;
 use srdma_sim::fabric::{self, LinkSettings, Neighbour};
-use srdma_sim::host::{HOST_PORT, Host, HostConfig};
+use srdma_sim::host::{HOST_PORT, Host, HostConfig, SECOND_HOST_PORT};
 use srdma_sim::link::LinkModel;
 use srdma_sim::network::{Direction, ElementId, LinkId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
@@ -51,6 +51,8 @@ pub(crate) struct DataNetwork {
     /// The nodes that can repair.
     repairers: Vec<usize>,
     receiver_nodes: Vec<usize>,
+    /// The other node of each receiver.
+    second_nodes: Vec<Option<usize>>,
     /// Disabled in this run.
     pub(crate) without: Option<Safeguard>,
     first_edge: usize,
@@ -63,7 +65,8 @@ pub(crate) struct DataNetwork {
     pub(crate) nodes: Vec<ElementId>,
     pub(crate) receivers: Vec<ElementId>,
     pub(crate) source_links: Vec<LinkId>,
-    pub(crate) receiver_links: Vec<LinkId>,
+    /// One or two of each receiver.
+    pub(crate) receiver_links: Vec<Vec<LinkId>>,
 }
 
 impl DataNetwork {
@@ -81,7 +84,8 @@ impl DataNetwork {
             ports[*lower].push(Peer::Node(*upper));
         }
         for receiver in 0..schedule.receivers.len() {
-            ports[schedule.node_of_receiver(receiver)].push(Peer::Receiver(receiver));
+            let nodes = [Some(schedule.node_of_receiver(receiver)), schedule.second_node_of_receiver(receiver)];
+            nodes.into_iter().flatten().for_each(|node| ports[node].push(Peer::Receiver(receiver)));
         }
         let is_small = |node: usize| {
             node.checked_sub(1 + schedule.transits).is_some_and(|edge| schedule.edges[edge].has_small_mtu)
@@ -93,6 +97,9 @@ impl DataNetwork {
             small: (0..schedule.nodes()).map(is_small).collect(),
             repairers: schedule.repairers.clone(),
             receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
+            second_nodes: (0..schedule.receivers.len())
+                .map(|receiver| schedule.second_node_of_receiver(receiver))
+                .collect(),
             first_edge: 1 + schedule.transits,
             has_bud_nodes: schedule.bud_nodes.is_some(),
             workers: schedule.workers,
@@ -102,7 +109,7 @@ impl DataNetwork {
             nodes: Vec::new(),
             receivers: Vec::new(),
             source_links: Vec::new(),
-            receiver_links: Vec::new(),
+            receiver_links: vec![Vec::new(); schedule.receivers.len()],
         };
         for source in 0..schedule.groups.len() {
             let gateway = data.mac_toward(0, Peer::Source(source));
@@ -116,7 +123,10 @@ impl DataNetwork {
         for receiver in 0..schedule.receivers.len() {
             let gateway = data.mac_toward(data.receiver_nodes[receiver], Peer::Receiver(receiver));
             let mac = addressing::mac(data.position(Peer::Receiver(receiver)), HOST_PORT);
-            let host = Host::new(&HostConfig { address: data.receiver_address(receiver), mac, gateway });
+            let mut host = Host::new(&HostConfig { address: data.receiver_address(receiver), mac, gateway });
+            if let Some(second) = data.second_nodes[receiver] {
+                host.attach_second(data.mac_toward(second, Peer::Receiver(receiver)));
+            }
             data.receivers.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         data.connect(network);
@@ -136,10 +146,13 @@ impl DataNetwork {
             );
             self.link_ids.push(network.connect(&format!("N{upper}-N{lower}"), ends.0, ends.1, model));
         }
-        for (receiver, node) in self.receiver_nodes.iter().enumerate() {
-            let upper = (self.nodes[*node], self.port_toward(*node, Peer::Receiver(receiver)));
-            let lower = (self.receivers[receiver], HOST_PORT);
-            self.receiver_links.push(network.connect(&format!("R{receiver}"), upper, lower, model));
+        for receiver in 0..self.receivers.len() {
+            for (node, port) in self.nodes_of_receiver(receiver).zip([HOST_PORT, SECOND_HOST_PORT]).collect::<Vec<_>>()
+            {
+                let upper = (self.nodes[node], self.port_toward(node, Peer::Receiver(receiver)));
+                let link = network.connect(&format!("R{receiver}"), upper, (self.receivers[receiver], port), model);
+                self.receiver_links[receiver].push(link);
+            }
         }
     }
 
@@ -187,6 +200,10 @@ impl DataNetwork {
         let sources = if node == 0 { self.sources.len() } else { 0 };
         let sources = (0..sources).map(|source| Prefix::host(address::source(source)));
         let receivers = self.is_edge(node).then(|| address::receivers_of(node));
+        let shared = self.ports[node].iter().filter_map(|peer| match *peer {
+            Peer::Receiver(one) if self.second_nodes[one].is_some() => Some(Prefix::host(self.receiver_address(one))),
+            Peer::Receiver(_) | Peer::Source(_) | Peer::Node(_) => None,
+        });
         let AllowedSids { end_mt, replication } = self.allowed_sids(node);
         let links = self.ports[node].iter().filter_map(|peer| match *peer {
             Peer::Node(other) => Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 }),
@@ -199,7 +216,7 @@ impl DataNetwork {
             end_mt,
             replication,
             links: links.collect(),
-            hosts: sources.chain(receivers).collect(),
+            hosts: sources.chain(receivers).chain(shared).collect(),
             groups: Vec::new(),
             repairs: self.repairers.contains(&node),
         }
@@ -234,7 +251,15 @@ impl DataNetwork {
     }
 
     pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
-        address::receiver(receiver, self.receiver_nodes[receiver])
+        match self.second_nodes[receiver] {
+            Some(_) => address::shared_receiver(receiver),
+            None => address::receiver(receiver, self.receiver_nodes[receiver]),
+        }
+    }
+
+    /// The one or two nodes that a receiver is attached to.
+    pub(crate) fn nodes_of_receiver(&self, receiver: usize) -> impl Iterator<Item = usize> + use<> {
+        [Some(self.receiver_nodes[receiver]), self.second_nodes[receiver]].into_iter().flatten()
     }
 
     pub(crate) fn node_of_receiver(&self, receiver: usize) -> usize {

@@ -49,6 +49,7 @@ impl World<'_> {
             return;
         }
         self.check_evictions(flow, &group);
+        self.check_moves(flow, &group);
         if state != GroupState::Ready {
             if !names_something(&group) {
                 let finding = self.diagnose_group(flow, Some(&group));
@@ -113,10 +114,11 @@ impl World<'_> {
     fn has_lost_position(&self, flow: usize, id: u32, member: &Receiver) -> bool {
         let (state, testbed) = (&self.flows[flow], &self.testbed);
         let Some(receiver) = testbed.receiver_of(member.address) else { return false };
-        let number = testbed.node_of_receiver(receiver);
-        let status = adapter::status(&self.agents[number].agent, self.network.workers(testbed.nodes[number]));
-        let mut branches = status.groups.iter().filter(|status| status.group == id).flat_map(|status| &status.branches);
-        let expected = branches.find(|branch| branch.address == member.address).and_then(|branch| branch.expected_psn);
+        let expected = testbed.nodes_of_receiver(receiver).find_map(|number| {
+            let status = adapter::status(&self.agents[number].agent, self.network.workers(testbed.nodes[number]));
+            let mut branches = status.groups.iter().filter(|one| one.group == id).flat_map(|status| &status.branches);
+            branches.find(|branch| branch.address == member.address).and_then(|branch| branch.expected_psn)
+        });
         self.faults.store_changed
             && expected.zip(self.octets_of_member(flow, member)).is_some_and(|(expected, octets)| {
                 let packets = Psn::new(expected).distance_from(Psn::new(state.first_psn));
@@ -148,7 +150,7 @@ impl World<'_> {
         }
         for member in dead.iter().filter(|member| member.state == ReceiverState::Member) {
             let receiver = self.testbed.receiver_of(member.address);
-            let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
+            let edge = receiver.map(|receiver| self.edge_of(group, receiver));
             let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
             let is_named = edge.is_some_and(|edge| is_named(group, edge));
             let parent = edge.and_then(|edge| parent_of(group, edge));
@@ -171,8 +173,32 @@ impl World<'_> {
     fn is_member_dead(&self, address: Ipv6Addr) -> bool {
         self.testbed.receiver_of(address).is_some_and(|receiver| {
             self.faults.receiver_down_until[receiver] == Instant::NEVER
-                || self.faults.is_dead(self.testbed.node_of_receiver(receiver))
+                || self.testbed.nodes_of_receiver(receiver).all(|node| self.faults.is_dead(node))
         })
+    }
+
+    /// The node of a receiver, as the API shows it, or else the first that it is attached to.
+    fn edge_of(&self, group: &Group, receiver: usize) -> usize {
+        let address = self.testbed.receiver_address(receiver);
+        let mut nodes = group.tree.iter().flat_map(|tree| &tree.nodes);
+        let edge = nodes.find(|node| node.branches.iter().any(|branch| branch.address == address));
+        edge.and_then(|edge| node_of(&edge.name)).unwrap_or_else(|| self.testbed.node_of_receiver(receiver))
+    }
+
+    /// D280: no receiver is left at an edge that is dead and fenced while another one of its edges is there.
+    fn check_moves(&mut self, flow: usize, group: &Group) {
+        let has_fences = self.schedule.has_leases && !self.faults.store_changed;
+        for member in group.members.iter().filter(|member| has_fences && member.state == ReceiverState::Member) {
+            let Some(receiver) = self.testbed.receiver_of(member.address) else { continue };
+            let edge = self.edge_of(group, receiver);
+            let mut others = self.testbed.nodes_of_receiver(receiver).filter(|other| *other != edge);
+            let is_served = !self.faults.is_dead(edge) || !others.any(|other| self.is_heard(other));
+            // The dead edge, or another node that the move needs, is awaited or named.
+            if !is_served && !names_something(group) && group.awaited.is_empty() {
+                let text = format!("flow {flow}: {} is left at n{edge}, which is dead", member.address);
+                self.violation(ViolationKind::Unserved, Finding::Unknown, flow, text);
+            }
+        }
     }
 }
 

@@ -235,8 +235,10 @@ impl World<'_> {
 
     pub(crate) fn update_receiver(&mut self, receiver: usize) {
         let is_down = self.now() < self.faults.receiver_down_until[receiver];
-        for direction in [Direction::Down, Direction::Up] {
-            self.network.faults_mut(self.testbed.receiver_links[receiver], direction).is_down = is_down;
+        for link in &self.testbed.receiver_links[receiver] {
+            for direction in [Direction::Down, Direction::Up] {
+                self.network.faults_mut(*link, direction).is_down = is_down;
+            }
         }
     }
 

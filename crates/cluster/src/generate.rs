@@ -61,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_9(seed);
+        add_dual_homed(&mut Rng::new(seed, "cluster dual-homed"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 9 of the generator: receivers are attached to one node.
+    pub fn from_seed_of_version_9(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_8(seed);
         let mut rng = Rng::new(seed, "cluster own PSNs");
         schedule.groups.iter_mut().for_each(|group| group.own_psns = rng.one_in(2));
@@ -133,6 +140,7 @@ impl Schedule {
             repairers: Vec::new(),
             two_steps: Vec::new(),
             bud_nodes: None,
+            dual_homed: Vec::new(),
             workers: 1,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
@@ -140,6 +148,37 @@ impl Schedule {
         schedule.events = draw_events(&mut rng, &schedule);
         schedule
     }
+}
+
+/// In half of the schedules some receivers are attached to an edge more, and the nodes of some of them die or are
+/// drained.
+fn add_dual_homed(rng: &mut Rng, schedule: &mut Schedule) {
+    if !rng.one_in(2) {
+        return;
+    }
+    let edges: Vec<usize> = (0..schedule.edges.len()).map(|edge| schedule.edge_node(edge)).collect();
+    for receiver in 0..schedule.receivers.len() {
+        let node = schedule.node_of_receiver(receiver);
+        let others: Vec<usize> = edges.iter().copied().filter(|edge| *edge != node).collect();
+        if !others.is_empty() && !rng.one_in(3) {
+            schedule.dual_homed.push((receiver, rng.choose(&others)));
+        }
+    }
+    if schedule.dual_homed.is_empty() {
+        return;
+    }
+    for _ in 0..rng.below(3) {
+        let (receiver, other) = rng.choose(&schedule.dual_homed);
+        let node = if rng.one_in(3) { other } else { schedule.node_of_receiver(receiver) };
+        let for_ns = rng.log_uniform(20 * MS, 8_000 * MS);
+        let fault = match rng.below(4) {
+            0 => Event::Drain { node, for_ns },
+            1 => Event::CrashNode { node, for_ns: None },
+            _ => Event::CrashNode { node, for_ns: Some(for_ns) },
+        };
+        schedule.events.extend(draw_fault(rng, schedule, fault));
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
 }
 
 /// In half of the schedules receivers are at any node, and some edges are linked to each other.

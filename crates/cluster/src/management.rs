@@ -198,6 +198,7 @@ impl World<'_> {
             return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
         };
         let OrderName { group, phase, .. } = adapter::order_name(&order);
+        let moves = adapter::moves_receivers(&order);
         let agent = &mut host.agent;
         let answer = self.network.with(self.testbed.nodes[node], |element, _, _| match element.workers_mut() {
             [] => None,
@@ -207,6 +208,9 @@ impl World<'_> {
         self.agents[node].answers.extend(answer);
         self.checks.copies.executed(node, now);
         self.count("order executed");
+        if moves {
+            self.count("receiver moved");
+        }
         self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
     }
 

@@ -67,6 +67,8 @@ pub enum ViolationKind {
     Liveness,
     /// A receiver that is dead, or whose edge is, was not evicted although the policy demands it (D25).
     Eviction,
+    /// A receiver is left at a dead edge, and another edge could serve it (D280).
+    Unserved,
     /// The source is quiet for a receiver that is not ready, for longer than a reservation lasts (D188).
     Held,
     /// A node or a source sends requests without delay.
@@ -124,6 +126,7 @@ impl ViolationKind {
             ViolationKind::Unanswered => "unanswered order",
             ViolationKind::Liveness => "liveness",
             ViolationKind::Eviction => "eviction",
+            ViolationKind::Unserved => "unserved receiver",
             ViolationKind::Held => "source held",
             ViolationKind::Busy => "busy",
             ViolationKind::Setup => "setup",

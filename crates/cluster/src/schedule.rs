@@ -42,6 +42,9 @@ pub struct Schedule {
     /// Nodes that have both receivers and nodes below them (D246).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bud_nodes: Option<BudPlan>,
+    /// Receivers that are attached to another node as well, and that node (D280).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dual_homed: Vec<(usize, usize)>,
     /// Workers of each node (D208).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub workers: u16,
@@ -269,6 +272,11 @@ impl Schedule {
         at.unwrap_or_else(|| self.edge_node(self.receivers[receiver]))
     }
 
+    /// The other node that a receiver is attached to.
+    pub fn second_node_of_receiver(&self, receiver: usize) -> Option<usize> {
+        self.dual_homed.iter().find(|(other, _)| *other == receiver).map(|(_, node)| *node)
+    }
+
     /// The links between nodes: the upper and the lower end.
     pub fn links(&self) -> Vec<(usize, usize)> {
         let above = (1..=self.transits).map(|transit| (0, transit));
@@ -316,6 +324,13 @@ impl Schedule {
             if !plan.receivers.iter().all(exists) || !plan.links.iter().all(connects) {
                 return invalid(format!("bud_nodes: {plan:?}"));
             }
+        }
+        let is_edge = |node: usize| node < nodes && (node > self.transits || self.bud_nodes.is_some());
+        let is_wrong = |(receiver, node): &(usize, usize)| {
+            *receiver >= receivers || !is_edge(*node) || self.node_of_receiver(*receiver) == *node
+        };
+        if self.dual_homed.iter().any(is_wrong) {
+            return invalid(format!("dual_homed: {:?}", self.dual_homed));
         }
         if let Some(plan) = &self.etcd
             && (plan.operations < 3 || plan.piece_octets < 64)

@@ -17,8 +17,11 @@ use srdma_wire::{
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
-/// The only port of a host.
+/// The only port of most hosts.
 pub const HOST_PORT: PortId = PortId(0);
+
+/// The other port of a host that is attached to two nodes.
+pub const SECOND_HOST_PORT: PortId = PortId(1);
 
 /// Octets that fit a small chunk behind its headroom: responses, not data.
 const SMALL_FRAME_OCTETS: usize = 128;
@@ -42,6 +45,10 @@ pub struct Host {
     endpoint: Endpoint<Replica>,
     mac: MacAddress,
     ethernet: EthernetView,
+    /// The port that it transmits by.
+    port: PortId,
+    /// The other port, and the Ethernet header there.
+    other: Option<(PortId, EthernetView)>,
     packet: Vec<u8>,
     send_streams: Vec<SendStream>,
     receive_streams: Vec<ReceiveStream>,
@@ -66,6 +73,8 @@ impl Host {
             endpoint: Endpoint::new(endpoint),
             mac: config.mac,
             ethernet: ethernet.emit(),
+            port: HOST_PORT,
+            other: None,
             packet: Vec::new(),
             send_streams: Vec::new(),
             receive_streams: Vec::new(),
@@ -74,6 +83,24 @@ impl Host {
             responses: None,
             completions: None,
             misdelivered: 0,
+        }
+    }
+
+    /// Attaches the host by its second port as well. It transmits by the port at which it has received last, as if each
+    /// node passed on to the other what it does not serve itself.
+    pub fn attach_second(&mut self, gateway: MacAddress) {
+        let ethernet = Ethernet { destination: gateway, source: self.mac, ethertype: EtherType::IPV6 };
+        self.other = Some((SECOND_HOST_PORT, ethernet.emit()));
+    }
+
+    /// Transmits by a port from now on, if it has it.
+    fn transmit_by(&mut self, port: PortId) {
+        if let Some((other, ethernet)) = self.other.as_mut().filter(|(other, _)| *other == port) {
+            std::mem::swap(&mut self.port, other);
+            std::mem::swap(&mut self.ethernet, ethernet);
+            if let Some(header) = self.packet.get_mut(..EthernetView::LEN) {
+                header.copy_from_slice(self.ethernet.as_bytes());
+            }
         }
     }
 
@@ -274,7 +301,8 @@ fn response_of(packet: &[u8]) -> Option<Response> {
 }
 
 impl Element for Host {
-    fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        self.transmit_by(port);
         for frame in frames.drain(..) {
             if let Some(frame) = with_headers_in_front(frame, pool) {
                 self.take_frame(now, &frame, pool);
@@ -293,14 +321,17 @@ impl Element for Host {
         self.endpoint.next_deadline()
     }
 
-    fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        if port != self.port {
+            return None;
+        }
         let packet_len = self.endpoint.poll_transmit(now, &mut self.packet[EthernetView::LEN..])?;
         self.frame(packet_len, pool)
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
         if self.endpoint.may_transmit() {
-            wake.push(HOST_PORT);
+            wake.push(self.port);
         }
     }
 }
