@@ -9,6 +9,7 @@ mod congestion;
 mod controller;
 mod decode;
 mod decode_congestion;
+mod decode_entropy;
 mod demo;
 mod dissector;
 mod explain;
