@@ -12,6 +12,7 @@ mod decode_congestion;
 mod decode_entropy;
 mod demo;
 mod dissector;
+mod doctor_vlans;
 mod explain;
 mod generate;
 mod kubernetes;
