@@ -6,7 +6,7 @@ use crate::output::written;
 use crate::units;
 use anyhow::Context;
 use srdma_capture::Reader;
-use srdma_dissect::{Format, Settings, write_packets};
+use srdma_dissect::{EntropyPaths, Format, Settings, write_packets};
 use srdma_wire::fast_cnp::OptionTypes;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -34,6 +34,10 @@ pub(crate) struct Arguments {
     /// Rate of the link in bits per second, such as 100G: shows pauses as times, too.
     #[arg(long, value_name = "BITS", value_parser = units::parse_rate)]
     link_rate: Option<u64>,
+    /// [[route]]s with paths by entropy values, as `srdma plan entropy --route` prints them, or a node.toml: shows the
+    /// uSIDs of each value's path, too.
+    #[arg(long, value_name = "FILE")]
+    routes: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -48,7 +52,10 @@ Examples:
       Frame and PSN of every packet with a damaged ICRC.
 
   srdma decode N6-S1.pcapng --link-rate 100G --json | jq -c 'select(.pfc) | [.time_ns, .pfc.classes]'
-      Every pause of a traffic class, and how long it is.";
+      Every pause of a traffic class, and how long it is.
+
+  srdma decode h1.pcapng --routes route.toml --json | jq -c 'select(.udp.entropy) | [.frame, .udp.entropy.usids]'
+      The path of every packet that has one as an entropy value.";
 
 /// Runs the command.
 ///
@@ -61,6 +68,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         hmac_keys: arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice())).collect(),
         option_types: arguments.fast_cnp_types,
         link_rate_bits_per_s: arguments.link_rate,
+        entropy_paths: match &arguments.routes {
+            Some(file) => srdma_node::entropy_routes(file)?.into(),
+            None => EntropyPaths::default(),
+        },
     };
     let format = if arguments.json { Format::Json } else { Format::Text };
     let reader = Reader::open(&arguments.file)

@@ -3,6 +3,8 @@
 use crate::node::check;
 use crate::output;
 use srdma_doctor::Report;
+use srdma_io::Choice;
+use srdma_node::PortInterface;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +22,8 @@ pub(crate) struct Arguments {
     /// kernel.
     #[arg(long, value_name = "INTERFACE", num_args = 0..)]
     probe: Option<Vec<String>>,
-    /// Also print the side of the domain that each port of this configuration of a node is at.
+    /// Also print the side of the domain that each port of this configuration of a node is at, and whether drivers see
+    /// the tags of its VLANs.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -44,6 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let configuration = check::read(file)?;
         for (port, side) in configuration.sides() {
             report.add_port(port, &side.to_string());
+        }
+        for PortInterface { name, driver, .. } in configuration.interfaces.iter().filter(|own| own.carries_vlans) {
+            report.add_vlan_parent(name, matches!(driver, Choice::Xdp | Choice::XdpGeneric));
         }
         if configuration.has_open_sids() {
             report.add_open_sids();

@@ -172,6 +172,18 @@ pub enum ConfigError {
         /// Why.
         error: HeadendError,
     },
+    /// Packets between nodes of a tree have their epoch where an entropy value would stand (D244).
+    #[error(
+        "route to {node}, a node of the tree of group {group}: its paths have entropy values, and responses between \
+         nodes of a tree have their epoch in the UDP source port"
+    )]
+    EntropyInTree { node: Ipv6Addr, group: u32 },
+    /// The same of groups that a node learns.
+    #[error(
+        "route to {0}, the parent of learnt groups: its paths have entropy values, and responses between nodes of a \
+         tree have their epoch in the UDP source port"
+    )]
+    EntropyToParent(Ipv6Addr),
     /// The paths of a route cannot be with these settings.
     #[error("steering: {0}")]
     Steering(HeadendError),

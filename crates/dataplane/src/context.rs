@@ -22,6 +22,8 @@ pub(crate) struct PacketContext {
     pub(crate) class: Option<u8>,
     /// The table of the packet: that of the SID by which it left its tunnel.
     pub(crate) table: TableId,
+    /// It came in fragments, which this node has put together.
+    pub(crate) is_reassembled: bool,
 }
 
 impl PacketContext {
@@ -48,6 +50,7 @@ impl PacketContext {
             by_end_e: false,
             class: None,
             table: TableId(0),
+            is_reassembled: false,
         }
     }
 }

@@ -96,6 +96,16 @@ drop_reasons! {
     BadOption = "bad_option",
     /// An echo request to a SID beyond the rate of ICMPv6 errors.
     EchoRateLimited = "echo_rate_limited",
+    /// A fragment to a SID whose length or offset no fragment has (RFC 8200 section 4.5).
+    FragmentMalformed = "fragment_malformed",
+    /// A fragment to a SID that overlaps another, or one of the same packet (RFC 5722).
+    FragmentOverlap = "fragment_overlap",
+    /// A fragment to a SID that has come before.
+    FragmentDuplicate = "fragment_duplicate",
+    /// A fragment to a SID, of a packet that is too long, in too many fragments, or one of too many at once.
+    FragmentLimit = "fragment_limit",
+    /// A fragment to a SID that has waited 60 s for others of its packet.
+    FragmentTimeout = "fragment_timeout",
     /// A Hop-by-Hop Options header that is not right behind the IPv6 header (RFC 8200 section 4.1).
     MisplacedHeader = "misplaced_header",
     /// End.DT6 with segments left.

@@ -32,6 +32,7 @@ mod learning;
 mod multicast;
 mod node;
 mod policy;
+mod reassembly;
 mod scope;
 mod security;
 mod tables;

@@ -8,6 +8,7 @@
 
 mod cm;
 mod dissector;
+mod entropy;
 mod hmac;
 mod icmpv6;
 #[allow(missing_docs, reason = "the fields are those of the formats; docs/decode.md describes each")]
@@ -27,6 +28,7 @@ mod transport;
 mod writer;
 
 pub use dissector::dissect;
+pub use entropy::EntropyPaths;
 pub use hmac::Keys;
 pub use record::{Dissection, Record};
 pub use settings::Settings;

@@ -1,5 +1,6 @@
 //! Settings of a dissection.
 
+use crate::entropy::EntropyPaths;
 use crate::hmac::Keys;
 use srdma_wire::fast_cnp::OptionTypes;
 
@@ -12,4 +13,6 @@ pub struct Settings {
     pub option_types: OptionTypes,
     /// Rate of the captured link: converts pause quanta to nanoseconds.
     pub link_rate_bits_per_s: Option<u64>,
+    /// Paths of entropy values.
+    pub entropy_paths: EntropyPaths,
 }

@@ -27,13 +27,19 @@ pub(super) fn udp(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
         _ if !dissector.complete => ChecksumVerdict::Absent,
         _ => checksum_of(dissector.carrier.as_ref(), datagram, NextHeader::UDP),
     };
+    let is_rocev2 = header.destination_port() == ROCEV2_PORT;
+    let carrier = dissector.carrier.as_ref().filter(|_| is_rocev2);
+    let entropy = carrier.and_then(|Carrier { ipv6, .. }| {
+        dissector.settings.entropy_paths.read(ipv6.destination(), header.source_port(), ipv6.flow_label())
+    });
     dissector.push(Layer::Udp(layer::Udp {
         source_port: header.source_port(),
         destination_port: header.destination_port(),
         length: header.length(),
         checksum,
+        entropy,
     }));
-    if header.destination_port() != ROCEV2_PORT {
+    if !is_rocev2 {
         dissector.advance_to(rest);
         return Ok(dissector.payload(format!("UDP port {}", header.destination_port())));
     }

@@ -9,6 +9,7 @@ mod memory;
 mod network;
 mod programs;
 mod rights;
+mod vlans;
 
 use finding::Finding;
 use serde::Serialize;
@@ -44,6 +45,11 @@ impl Report {
     /// Adds the side of the domain that a port is at.
     pub fn add_port(&mut self, port: &str, side: &str) {
         self.findings.push(Finding::info(BOUNDARY, port, side));
+    }
+
+    /// Adds whether an interface with VLANs on its link passes tags to the driver of its port, which may be AF_XDP.
+    pub fn add_vlan_parent(&mut self, interface: &str, uses_af_xdp: bool) {
+        self.findings.push(vlans::finding(interface, uses_af_xdp, srdma_io::takes_vlan_tags_off(interface)));
     }
 
     /// Adds that any source address may send to the SIDs of the configuration.

@@ -51,6 +51,40 @@ struct Channels {
 
 fn channels(interface: &str) -> io::Result<Channels> {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+    // SAFETY: the command writes a `struct ethtool_channels`.
+    unsafe { ethtool(interface, (&raw mut channels).cast()) }?;
+    Ok(channels)
+}
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+/// Whether an interface takes the VLAN tag off a received frame, and passes it beside the frame (`rxvlan` of `ethtool
+/// -k`). AF_XDP then does not see it.
+///
+/// # Errors
+///
+/// There is no such interface, or its driver does not say.
+pub fn takes_vlan_tags_off(interface: &str) -> io::Result<bool> {
+    const ETHTOOL_GFLAGS: u32 = 0x25;
+    const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+    let mut flags = EthtoolValue { command: ETHTOOL_GFLAGS, data: 0 };
+    // SAFETY: the command writes a `struct ethtool_value`.
+    unsafe { ethtool(interface, (&raw mut flags).cast()) }?;
+    Ok(flags.data & ETH_FLAG_RXVLAN != 0)
+}
+
+/// Runs a command of ethtool.
+///
+/// # Safety
+///
+/// `data` points to the structure that the command in its first field reads and writes.
+unsafe fn ethtool(interface: &str, data: *mut c_char) -> io::Result<()> {
     // SAFETY: no pointers.
     let socket = unsafe { libc::socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -58,14 +92,13 @@ fn channels(interface: &str) -> io::Result<Channels> {
     }
     // SAFETY: the descriptor is new and not owned elsewhere.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: any octets are a request; zero is an empty name and no pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
         *to = from as c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    // SAFETY: the kernel writes a `struct ethtool_channels` to where the request points.
+    request.ifr_ifru.ifru_data = data;
+    // SAFETY: the caller vouches for what the request points to.
     let result: c_int = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(channels) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

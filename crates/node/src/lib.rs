@@ -9,8 +9,9 @@ pub mod explain;
 mod process;
 
 pub use configuration::{
-    Configuration, ControllerLink, ControllerSettings, DaemonSettings, InterfaceFacts, IsisCircuit, IsisSettings,
-    PathsFile, PortInterface, Purpose, Side, parse_duration,
+    Configuration, ControllerLink, ControllerSettings, DaemonSettings, Denied, DenyList, DenyListSettings,
+    EntropyRoutes, InterfaceFacts, IsisCircuit, IsisSettings, PathsFile, PortInterface, Purpose, Side, entropy_routes,
+    parse_duration,
 };
 pub use process::{
     GroupCountersReport, GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport,

@@ -144,6 +144,20 @@ impl Steering {
         }
     }
 
+    /// Removes a set to whose destinations another leads now: its flows stay on their paths, as far as that has them.
+    pub fn replace_set(&mut self, set: SetId, by: SetId) {
+        let known = |set: SetId| self.sets.get(set.0 as usize)?.as_ref();
+        if let (Some(before), Some(after)) = (known(set), known(by)) {
+            for flow in self.flows.iter_mut().filter(|flow| flow.set == set) {
+                let Some(path) = before.index_in(after, flow.path) else { continue };
+                // Another version than the set's: the next packet assesses the path.
+                let version = after.version.wrapping_sub(1);
+                *flow = Flow { set: by, path, version, path_reports: after.path_reports(path), ..*flow };
+            }
+        }
+        self.remove_set(set);
+    }
+
     /// The path of the next packet of a flow; `None` if there is no such set.
     #[inline]
     pub fn choose(&mut self, now: Instant, set: SetId, key: FlowKey, boundary: Boundary) -> Option<Choice> {

@@ -154,7 +154,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let is_denied = |own: &ListedPath| is_failed(own) || denied.contains(&own.entropy);
         let prefix = AddressPlan::below(arguments.addresses).host_prefix(&topology, ends[1]);
         let head = format!("# {} to {}, SIDs below {}/32\n", arguments.from, arguments.to, sids.block());
-        print(&format!("{head}{}", route(prefix, addresses.as_ref(), &chosen, is_denied)))?;
+        let route = route(prefix, &arguments.to, addresses.as_ref(), &chosen, is_denied);
+        print(&format!("{head}{route}"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let printed = Printed {
@@ -287,11 +288,12 @@ impl Printed {
 /// A `[[route]]` of `node.toml`: by the template where there is one, else path by path.
 fn route(
     prefix: Ipv6Addr,
+    nic: &str,
     addresses: Option<&AddressTemplate>,
     chosen: &[ListedPath],
     is_denied: impl Fn(&ListedPath) -> bool,
 ) -> String {
-    let mut text = format!("[[route]]\nprefix = \"{prefix}/64\"\n\n");
+    let mut text = format!("[[route]]\nprefix = \"{prefix}/64\"\nnic = {nic:?}\n\n");
     if let Some(addresses) = addresses {
         let choice = |own: &srdma_wire::entropy::Choice| {
             format!("{{ bits = {}, choices = {}, step = \"{}\" }}", own.bits, own.choices, own.step)

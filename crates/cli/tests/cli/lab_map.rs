@@ -4,9 +4,11 @@
 use serde_json::{Value, json};
 use srdma_io::namespace::{Namespace, NamespaceGuard, VethEnd, unique_name, veth};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -103,11 +105,12 @@ impl Fabric {
         srdma
     }
 
-    /// The route to h2.1 for a node, without the denied paths.
-    fn route(&self) -> String {
+    /// The route to h2.1 for a node, with the denied paths of a list.
+    fn route(&self, list: Option<&Path>) -> String {
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         srdma.args(["plan", "entropy", "--from", "h1.1", "--to", "h2.1", "--route", "--fabric"]).arg(&self.file);
-        let output = srdma.arg("--deny-list").arg(self.list()).output().expect("the program runs");
+        srdma.args(list.into_iter().flat_map(|list| [OsStr::new("--deny-list"), list.as_os_str()]));
+        let output = srdma.output().expect("the program runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
     }
@@ -230,7 +233,8 @@ fn a_cut_link_is_denied_and_allowed_again() {
         "excluded": { "h2.1": [1] },
     });
     wait_for_list(&fabric, &far);
-    assert!(fabric.route().contains("denied = [1] }"), "{}", fabric.route());
+    let route = fabric.route(Some(&fabric.list()));
+    assert!(route.contains("denied = [1] }"), "{route}");
     fabric.join("spine2", "leaf2");
     assert_eq!(mapper.changes("allowed", 1), [json!(["leaf1", "spine2", "leaf2"])]);
 
@@ -292,4 +296,153 @@ fn refusals_name_the_reason() {
     let address = ["--fabric", file, "--nic", "h1.1", "--address", "2001:db8:ffff::9"];
     assert!(refused(&address).contains("cannot receive probes at [2001:db8:ffff::9]:1021"), "{}", refused(&address));
     assert!(refused(&["--fabric", file, "--nic", "h1.1", "--interval", "5"]).contains("expected a number and one of"));
+}
+
+/// A node with a host behind it, on the NIC of the mapper. It probes nothing itself.
+struct RunningNode {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl RunningNode {
+    fn start(fabric: &Fabric, host: &Namespace) -> Self {
+        let nic: &Namespace = &fabric.devices["h1.1"];
+        let end = |namespace, interface| VethEnd { namespace, interface, mac: None, addresses: &[] };
+        veth(1500, [end(nic, "host"), end(host, "nic")]).expect("a link");
+        nic.run(&["ip", "-6", "address", "add", "fe80::1/64", "dev", "host", "nodad"]).expect("an address");
+        for words in [
+            "ip -6 address add 2001:db8:aa::1/64 dev nic nodad",
+            "ip -6 address add fe80::2/64 dev nic nodad",
+            "ip -6 route add default via fe80::1 dev nic",
+        ] {
+            host.run(&words.split(' ').collect::<Vec<_>>()).expect("the host is configured");
+        }
+        let socket = fabric.directory.path().join("node.sock");
+        let list = fabric.list();
+        let file = format!(
+            "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:2:1::/64']\n[daemon]\nstatus = '{}'\n\
+             [[port]]\nname = 'host'\n[[port]]\nname = 'leaf1'\n\
+             [steering]\nprobes = false\ndeny_list = {{ file = '{}', nic = 'h1.1' }}\n{}",
+            socket.display(),
+            list.display(),
+            fabric.route(None)
+        );
+        let config = fabric.directory.path().join("node.toml");
+        fs::write(&config, file).expect("the configuration is written");
+        let mut srdma = nic.command(env!("CARGO_BIN_EXE_srdma"));
+        let child = srdma.args(["node", "--config"]).arg(&config).spawn().expect("the program runs");
+        let node = RunningNode { child, socket };
+        let start = Instant::now();
+        while node.status().is_none() {
+            assert!(start.elapsed() < PATIENCE, "the node does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        node
+    }
+
+    fn status(&self) -> Option<Value> {
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        let output = srdma.args(["status", "--json"]).arg(&self.socket).output().expect("the program runs");
+        serde_json::from_slice(&output.stdout).ok().filter(|_| output.status.success())
+    }
+
+    /// Waits until the paths to h2.1, by spine 1 and spine 2, are denied or not.
+    #[track_caller]
+    fn wait_for_denied(&self, expected: [bool; 2]) {
+        let start = Instant::now();
+        loop {
+            let status = self.status().expect("a status");
+            let paths = status["steering"]["destinations"][0]["paths"].as_array().expect("paths");
+            if paths.iter().map(|path| path["state"] == "denied").eq(expected) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "{paths:?}: expected {expected:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for RunningNode {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Flows of the host to h2.1, one for each source port, and what of them arrives.
+struct Flows {
+    senders: Vec<UdpSocket>,
+    receiver: UdpSocket,
+}
+
+impl Flows {
+    const COUNT: usize = 32;
+
+    fn new(fabric: &Fabric, host: &Namespace) -> Self {
+        let bound = |namespace: &Namespace, address: &str| {
+            namespace.enter(|| UdpSocket::bind(address).expect("a socket")).expect("in the namespace")
+        };
+        let receiver = bound(&fabric.devices["h2.1"], "[2001:db8:2:1::2]:7000");
+        receiver.set_nonblocking(true).expect("a socket that does not wait");
+        Flows { senders: (0..Self::COUNT).map(|_| bound(host, "[2001:db8:aa::1]:0")).collect(), receiver }
+    }
+
+    /// Sends a datagram of each flow; the number that arrives.
+    fn send(&self) -> usize {
+        for sender in &self.senders {
+            sender.send_to(b"srdma", "[2001:db8:2:1::2]:7000").expect("it is sent");
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let mut octets = [0; 16];
+        std::iter::from_fn(|| self.receiver.recv(&mut octets).ok()).count()
+    }
+}
+
+/// D241, D256: the flows of a running node leave the path that the mapper denies, without a reload, and none is lost; when
+/// the path is allowed again the node may use it.
+#[test]
+#[ignore = "needs root"]
+fn flows_of_a_running_node_leave_denied_paths() {
+    let fabric = Fabric::new();
+    let host = Namespace::create(&unique_name("srdma-map-host")).expect("a namespace").guarded();
+    host.run(&["ip", "link", "set", "lo", "up"]).expect("lo is up");
+    let list = fabric.list();
+    let options = ["--interval", "50ms", "--timeout", "100ms", "--deny-list", list.to_str().expect("UTF-8")];
+    let node = RunningNode::start(&fabric, &host);
+    let flows = Flows::new(&fabric, &host);
+    let start = Instant::now();
+    while flows.send() < Flows::COUNT {
+        assert!(start.elapsed() < PATIENCE, "neighbours are not resolved");
+    }
+    fabric.cut("spine2", "leaf2");
+    let arrived = flows.send();
+    assert!((1..Flows::COUNT).contains(&arrived), "{arrived}: flows take both spines, one of which is dead");
+
+    let mut child = fabric.map(&options).stdout(Stdio::piped()).spawn().expect("the program runs");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut mapper = Mapper { child, lines };
+    assert_eq!(mapper.changes("denied", 1), [json!(["leaf1", "spine2", "leaf2"])]);
+    node.wait_for_denied([false, true]);
+    flows.send();
+    assert_eq!(flows.send(), Flows::COUNT, "no flow takes the dead path");
+
+    fabric.join("spine2", "leaf2");
+    assert_eq!(mapper.changes("allowed", 1), [json!(["leaf1", "spine2", "leaf2"])]);
+    node.wait_for_denied([false, false]);
+    assert_eq!(flows.send(), Flows::COUNT);
+
+    // A list that is none is refused by name, and the one before stays.
+    drop(mapper);
+    fs::write(&list, "{}").expect("written");
+    let start = Instant::now();
+    loop {
+        let status = node.status().expect("a status");
+        let error = status["configuration"]["last_reload"]["error"].as_str().unwrap_or_default();
+        if error.contains("no deny list of srdma map") {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{}", status["configuration"]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(flows.send(), Flows::COUNT);
 }

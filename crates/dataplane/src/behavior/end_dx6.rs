@@ -15,8 +15,11 @@ pub(crate) fn end_dx6(frame: &mut Frame, pool: &mut Pool) -> Outcome {
             Ok(_) => Outcome::Inner,
             Err(reason) => Outcome::Drop(reason),
         },
-        outcome @ (Outcome::Forward | Outcome::Ipv4 | Outcome::Echo(_) | Outcome::Drop(_) | Outcome::Report(..)) => {
-            outcome
-        }
+        outcome @ (Outcome::Forward
+        | Outcome::Ipv4
+        | Outcome::Echo(_)
+        | Outcome::Fragment(_)
+        | Outcome::Drop(_)
+        | Outcome::Report(..)) => outcome,
     }
 }

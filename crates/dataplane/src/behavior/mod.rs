@@ -30,7 +30,7 @@ pub(crate) use next_csid::shift;
 pub(crate) use options::behind_options;
 
 use crate::drop::DropReason;
-use crate::headers::IPV6;
+use crate::headers::{IPV6, Place};
 use srdma_wire::icmpv6::Icmpv6Error;
 
 /// Flavors of End and End.X (RFC 8986 section 4.16, RFC 9800 section 4.1).
@@ -77,6 +77,8 @@ pub(crate) enum Outcome {
     Ipv4,
     /// An ICMPv6 echo request to the SID, whose ICMPv6 header begins there (RFC 9259 section 3.1).
     Echo(usize),
+    /// A fragment to the SID, whose Fragment header is at this place (RFC 8200 section 4.5).
+    Fragment(Place),
     Drop(DropReason),
     /// Drop, and send an ICMPv6 error to the source.
     Report(DropReason, Icmpv6Error),
@@ -87,7 +89,9 @@ impl Outcome {
     pub(crate) fn reason(self) -> DropReason {
         match self {
             Outcome::Drop(reason) | Outcome::Report(reason, _) => reason,
-            Outcome::Forward | Outcome::Inner | Outcome::Ipv4 | Outcome::Echo(_) => DropReason::UpperLayer,
+            Outcome::Forward | Outcome::Inner | Outcome::Ipv4 | Outcome::Echo(_) | Outcome::Fragment(_) => {
+                DropReason::UpperLayer
+            }
         }
     }
 }

@@ -29,11 +29,12 @@ pub(super) fn inner(head: &[u8], at: Place, taken: NextHeader) -> Result<usize, 
     if at.header == taken { Ok(at.offset) } else { Err(refuse(head, at)) }
 }
 
-/// Parameter Problem code 4, pointing at the upper-layer header, but for pings and traceroutes.
+/// Parameter Problem code 4, pointing at the upper-layer header, but for fragments, pings and traceroutes.
 #[cold]
 fn refuse(head: &[u8], at: Place) -> Outcome {
     let octets = head.get(at.offset..).unwrap_or(&[]);
     match (at.header, octets) {
+        (NextHeader::FRAGMENT, _) => Outcome::Fragment(at),
         (NextHeader::ICMPV6, [ECHO_REQUEST, 0, ..]) => Outcome::Echo(at.offset),
         (NextHeader::UDP, [_, _, high, low, ..]) if TRACEROUTE.contains(&u16::from_be_bytes([*high, *low])) => {
             Outcome::Report(DropReason::UpperLayer, Icmpv6Error::PortUnreachable)

@@ -63,7 +63,7 @@ mod report;
 pub use config::{HeadendConfig, HeadendError, HeadendPath, ProbeConfig, Probing};
 pub use counters::HeadendCounters;
 pub use listen::Incoming;
-pub(crate) use placed::PlacedRoutes;
+pub(crate) use placed::{PlacedRoutes, has_entropy};
 pub use program::loop_program;
 pub use report::{HeadendFlow, HeadendPathReport};
 
@@ -197,11 +197,21 @@ impl Headend {
 
     /// Forgets a set of paths, its flows, and the prefixes that lead to it.
     pub fn remove_set(&mut self, set: SetId) {
-        let Some(programs) = self.sets.get_mut(set.0 as usize).and_then(Option::take) else { return };
-        if let Some(probes) = &mut self.probes {
+        self.end_programs(set);
+        self.steering.remove_set(set);
+    }
+
+    /// Forgets a set of paths to whose destinations another leads now: flows stay on the paths that both have.
+    pub fn replace_set(&mut self, set: SetId, by: SetId) {
+        self.end_programs(set);
+        self.steering.replace_set(set, by);
+    }
+
+    fn end_programs(&mut self, set: SetId) {
+        let programs = self.sets.get_mut(set.0 as usize).and_then(Option::take);
+        if let (Some(programs), Some(probes)) = (programs, &mut self.probes) {
             programs.sessions.iter().flatten().for_each(|session| probes.end(*session));
         }
-        self.steering.remove_set(set);
     }
 
     /// Leads packets to a prefix to a set, for [`Headend::outgoing`].

@@ -16,6 +16,8 @@ use std::net::Ipv6Addr;
 struct Placed {
     paths: Vec<HeadendPath>,
     set: SetId,
+    /// The set to which a route led next that led here: flows of the last one follow.
+    successor: Option<SetId>,
 }
 
 /// The headend, if the node steers, and the placed paths that its routes lead to.
@@ -38,7 +40,7 @@ impl PlacedRoutes {
         // Each of these was accepted before; it can fail only for a changed setting such as the hop limit.
         for placed in self.placed.values_in_use_mut() {
             let set = headend.set_paths(Instant::ZERO, None, &placed.paths);
-            placed.set = set.map_err(ConfigError::Steering)?;
+            (placed.set, placed.successor) = (set.map_err(ConfigError::Steering)?, None);
         }
         if let Some(before) = self.headend.as_deref_mut() {
             headend.succeed(before);
@@ -91,10 +93,23 @@ impl PlacedRoutes {
                 return Ok(Target::Placed(place));
             }
             let set = headend.set_paths(Instant::ZERO, None, &paths).map_err(refused)?;
-            return Ok(Target::Placed(self.placed.hold(|_| false, || Placed { paths, set })));
+            let place = self.placed.hold(|_| false, || Placed { paths, set, successor: None });
+            self.follow(before, place);
+            return Ok(Target::Placed(place));
         }
-        let new = || Placed { paths: paths.clone(), set: SetId::default() };
-        Ok(Target::Placed(self.placed.hold(|known| known.paths == paths, new)))
+        let new = || Placed { paths: paths.clone(), set: SetId::default(), successor: None };
+        let place = self.placed.hold(|known| known.paths == paths, new);
+        self.follow(before, place);
+        Ok(Target::Placed(place))
+    }
+
+    /// A route that leads to `before` is about to lead to the paths at a place.
+    fn follow(&mut self, before: Option<Target>, place: u32) {
+        if let Some(Target::Placed(before)) = before
+            && before != place
+        {
+            self.placed[before as usize].successor = Some(self.placed[place as usize].set);
+        }
     }
 
     /// Ends one use of placed paths.
@@ -102,7 +117,11 @@ impl PlacedRoutes {
         if self.placed.release(place)
             && let Some(headend) = &mut self.headend
         {
-            headend.remove_set(self.placed[place as usize].set);
+            let Placed { set, successor, .. } = self.placed[place as usize];
+            match successor {
+                Some(successor) => headend.replace_set(set, successor),
+                None => headend.remove_set(set),
+            }
         }
     }
 
@@ -122,9 +141,19 @@ impl PlacedRoutes {
         self.headend.as_deref()
     }
 
+    /// Whether packets of some path have an entropy value.
+    pub(crate) fn has_entropy(&self, place: u32) -> bool {
+        has_entropy(&self.placed[place as usize].paths)
+    }
+
     pub(crate) fn set_at(&self, place: u32) -> SetId {
         self.placed[place as usize].set
     }
+}
+
+/// Whether packets of some path have an entropy value.
+pub(crate) fn has_entropy(paths: &[HeadendPath]) -> bool {
+    paths.iter().any(|path| path.entropy.is_some())
 }
 
 /// Packets.

@@ -6,7 +6,9 @@ use crate::cross_connect::CrossConnect;
 use crate::egress::Ports;
 use crate::encaps::{ENCAPS_HOP_LIMIT, Encaps};
 use crate::fast_cnp::Connection;
-use crate::groups::{Owner, Surroundings};
+use crate::groups::{Owner, Surroundings, tree_nodes};
+use crate::headend;
+use crate::learning::Learning;
 use crate::policy::{Form, Outer, Payload, PolicyId, SrPolicy};
 use crate::security::{HmacKey, Security};
 use crate::tables::{Target, Unused};
@@ -21,6 +23,7 @@ impl Node {
     ///
     /// Why the command is refused.
     pub fn apply(&mut self, command: Command) -> Result<(), ConfigError> {
+        self.check_tree(&command)?;
         let Node { config, ports, tables, groups, security, fast_cnp, backpressure, ioam, headend, .. } = self;
         let mut around = Surroundings { config: &*config, tables: &mut *tables, security: &*security };
         let mut unused: Unused = None;
@@ -115,6 +118,35 @@ impl Node {
         }
         self.tables.invalidate();
         Ok(())
+    }
+
+    /// That no route with entropy values leads to a node of a tree (D244).
+    fn check_tree(&self, command: &Command) -> Result<(), ConfigError> {
+        let has_entropy = |address: &Ipv6Addr| match self.tables.lookup_main(&address.octets()) {
+            Some(Target::Placed(place)) => self.headend.has_entropy(place),
+            _ => false,
+        };
+        match command {
+            Command::AddGroup(entry) | Command::RestoreGroup(entry) | Command::PrepareGroup(entry) => {
+                let node = tree_nodes(entry).find(has_entropy);
+                node.map_or(Ok(()), |node| Err(ConfigError::EntropyInTree { node, group: entry.id.0 }))
+            }
+            Command::SetLearning(Learning { parent, parent_sid, .. }) => {
+                let parent = parent_sid.unwrap_or(*parent);
+                if has_entropy(&parent) { Err(ConfigError::EntropyToParent(parent)) } else { Ok(()) }
+            }
+            Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Placed(paths) }
+                if headend::has_entropy(paths) =>
+            {
+                let takes = |node: Ipv6Addr| prefix.contains(node) && !self.tables.has_longer(*prefix, node);
+                if let Some((group, node)) = self.groups.tree_nodes().find(|(_, node)| takes(*node)) {
+                    return Err(ConfigError::EntropyInTree { node, group: group.0 });
+                }
+                let parent = self.groups.learnt_parent().filter(|parent| takes(*parent));
+                parent.map_or(Ok(()), |parent| Err(ConfigError::EntropyToParent(parent)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn add_port(&mut self, port: PortConfig) -> Result<(), ConfigError> {

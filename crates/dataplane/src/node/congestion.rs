@@ -227,8 +227,12 @@ impl Node {
         }
         match end_dt6(frame, pool) {
             Outcome::Inner => self.translate(frame, pool).map_or_else(Outcome::Drop, |()| Outcome::Inner),
-            outcome
-            @ (Outcome::Forward | Outcome::Ipv4 | Outcome::Echo(_) | Outcome::Drop(_) | Outcome::Report(..)) => outcome,
+            outcome @ (Outcome::Forward
+            | Outcome::Ipv4
+            | Outcome::Echo(_)
+            | Outcome::Fragment(_)
+            | Outcome::Drop(_)
+            | Outcome::Report(..)) => outcome,
         }
     }
 }
@@ -275,7 +279,10 @@ impl Node {
             Err(Outcome::Report(reason, error)) => return self.report(context, frame, pool, reason, error),
             Err(Outcome::Drop(reason)) => Err(reason),
             Err(Outcome::Echo(at)) => return self.echo(context, frame, pool, at),
-            Err(Outcome::Forward | Outcome::Inner | Outcome::Ipv4) => Err(DropReason::BackpressureMalformed),
+            Err(Outcome::Fragment(at)) if !context.is_reassembled => return self.reassemble(context, frame, pool, at),
+            Err(Outcome::Forward | Outcome::Inner | Outcome::Ipv4 | Outcome::Fragment(_)) => {
+                Err(DropReason::BackpressureMalformed)
+            }
         };
         match taken {
             Ok(()) => frame.release(pool),

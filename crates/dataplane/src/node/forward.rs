@@ -62,6 +62,7 @@ impl Node {
             Verdict::Proxied(group) => self.proxied(context, frame, pool, group),
             Verdict::Local => self.local(context, frame, pool),
             Verdict::Echo(at) => self.echo(context, frame, pool, at),
+            Verdict::Fragment(at) => self.reassemble(context, frame, pool, at),
         }
         false
     }
@@ -309,6 +310,12 @@ impl Node {
                 return Step::Done(self.forward_inner_ipv4(context, table, left, by, frame, pool));
             }
             Outcome::Echo(at) => return Step::Done(Verdict::Echo(at)),
+            // One Fragment header, as RFC 8200 section 4.1 has it: the rest would be work without a bound.
+            Outcome::Fragment(at) if context.is_reassembled => {
+                let error = Icmpv6Error::SrUpperLayer((at.offset - IPV6) as u32);
+                return Step::Done(Verdict::Report(DropReason::UpperLayer, error));
+            }
+            Outcome::Fragment(at) => return Step::Done(Verdict::Fragment(at)),
             Outcome::Drop(reason) => return Step::Done(Verdict::Drop(reason)),
             Outcome::Report(reason, error) => return Step::Done(Verdict::Report(reason, error)),
         }

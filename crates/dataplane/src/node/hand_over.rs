@@ -56,7 +56,8 @@ impl Node {
             | Verdict::Drop(_)
             | Verdict::Report(..)
             | Verdict::EndC
-            | Verdict::Echo(_) => return None,
+            | Verdict::Echo(_)
+            | Verdict::Fragment(_) => return None,
         };
         worker.other(owner)
     }

@@ -23,6 +23,7 @@ mod ingress;
 mod ipv4;
 mod oam;
 mod path_traces;
+mod reassemble;
 mod replicate;
 mod resend;
 mod verdict;
@@ -42,6 +43,7 @@ use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::ipv6;
 use crate::ioam::{IoamCounters, IoamTraces};
+use crate::reassembly::Reassembly;
 use crate::security::Security;
 use crate::tables::Tables;
 use crate::token_bucket::TokenBucket;
@@ -68,6 +70,8 @@ pub struct Node {
     headend: PlacedRoutes,
     cross_connects: CrossConnects,
     bfd: Bfd,
+    /// Fragments to SIDs.
+    reassembly: Reassembly,
     /// Packets for other workers.
     handovers: Vec<Handover>,
     /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
@@ -92,6 +96,7 @@ impl Node {
             headend: PlacedRoutes::default(),
             cross_connects: CrossConnects::default(),
             bfd: Bfd::new(config.bfd_seed, config.worker),
+            reassembly: Reassembly::default(),
             handovers: Vec::new(),
             icmp_errors: TokenBucket::new(icmp_errors, icmp_errors),
             too_big_errors: TokenBucket::new(icmp_errors, icmp_errors),
@@ -142,6 +147,7 @@ impl Element for Node {
         self.backpressure_tick(now, pool);
         self.send_probes(now, pool);
         self.send_bfd(now, pool);
+        self.expire_fragments(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -151,6 +157,7 @@ impl Element for Node {
             self.headend.next_deadline(),
             self.backpressure.next_deadline(),
             self.bfd.next_deadline(),
+            self.reassembly.next_deadline(),
         ];
         of_parts.into_iter().flatten().min()
     }

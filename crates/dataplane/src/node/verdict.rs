@@ -3,7 +3,7 @@
 use crate::config::TableId;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::headers::decrement;
+use crate::headers::{Place, decrement};
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::icmpv6::Icmpv6Error;
 
@@ -46,6 +46,8 @@ pub(super) enum Verdict {
     Local,
     /// It is an echo request to a SID; its ICMPv6 header begins there.
     Echo(usize),
+    /// It is a fragment to a SID, whose Fragment header is there.
+    Fragment(Place),
 }
 
 /// How often one packet may come to SIDs of this node before it is taken for a loop.

@@ -172,6 +172,12 @@ impl Tables {
         if prefix.is_ipv4() { &mut self.ipv4.others } else { &mut self.others }
     }
 
+    /// Whether packets to an address of the prefix take a longer one of the main table.
+    pub(crate) fn has_longer(&self, prefix: Prefix, address: Ipv6Addr) -> bool {
+        let mut longer = (prefix.prefix_len() + 1..=128).filter_map(|len| Prefix::new(address, len));
+        longer.any(|longer| self.main.get(longer).is_some())
+    }
+
     /// The target of exactly this prefix of IPv6.
     pub(crate) fn get(&self, table: TableId, prefix: Prefix) -> Option<Target> {
         match table {

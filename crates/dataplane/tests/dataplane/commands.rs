@@ -2,10 +2,12 @@
 
 use crate::common::group::{self, HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use crate::common::{Bench, neighbour, next_hop, port_mac};
+use srdma_dataplane::headend::{HeadendConfig, HeadendPath};
 use srdma_dataplane::*;
 use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
-use srdma_wire::{MacAddress, Prefix};
+use srdma_steering::Path;
+use srdma_wire::{Entropy, MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 const LOOPBACK: &str = "2001:db8:ffff::1";
@@ -355,4 +357,41 @@ fn flapping_leaves_nothing_behind() {
     let info = allocation_counter::measure(|| (1_000..1_001_000).for_each(|number| flap(&mut bench, number)));
     assert!(info.bytes_current <= 1_024, "{info:?}");
     assert!(info.bytes_max <= 4_096, "{info:?}");
+}
+
+/// D244: no path with an entropy value leads to a node of a tree, whichever comes first, unless a longer prefix does.
+#[test]
+fn entropy_toward_nodes_of_a_tree_is_refused() {
+    const SID_OF_ROOT: &str = "5f00:0:6:e000::";
+    let receivers = || vec![group::member(&receiver(1, 0x101, None), 1)];
+    let nodes = [("N6", HEADEND, SID_OF_ROOT, None), ("N1", group::EDGE, group::SID, Some(0))];
+    let entry = |at| Box::new(Group::new(group::record(&nodes, receivers())).unwrap().at(NodeIndex(at)).unwrap());
+    let to = |node: &str, entropy: Option<u32>| {
+        let path = Path { segments: vec![address("5f00:0:100:500:300::")], ..Path::default() };
+        let path = HeadendPath { path, entropy: entropy.map(Entropy), ..HeadendPath::default() };
+        route(node, 40, RouteAction::Placed(vec![path]))
+    };
+    // An edge answers its parent, and a transit node copies to the nodes below it.
+    for (own, at, node) in [(group::EDGE, 1, HEADEND), (HEADEND, 0, group::SID)] {
+        let bench = || {
+            let mut bench = Bench::new(own, 1);
+            bench.apply(Command::SetSteering(Box::new(HeadendConfig::new(address("::")))));
+            bench
+        };
+        let text = format!(
+            "route to {node}, a node of the tree of group 1: its paths have entropy values, and responses between nodes \
+             of a tree have their epoch in the UDP source port"
+        );
+        for add in [Command::AddGroup(entry(at)), Command::PrepareGroup(entry(at)), Command::RestoreGroup(entry(at))] {
+            let mut before = bench();
+            before.apply(to(node, Some(1)));
+            assert_eq!(refused(&mut before, add.clone()), text);
+            let mut after = bench();
+            after.apply(add);
+            assert_eq!(refused(&mut after, to(node, Some(1))), text);
+            after.apply(to(node, None));
+            after.apply(route(node, 128, via(&[0])));
+            after.apply(to(node, Some(1)));
+        }
+    }
 }

@@ -248,13 +248,16 @@ fn a_tunnel_leaves_the_least_mtu() {
 /// RFC 4443 section 2.4 e.1: an error behind a Fragment header is one, and a later fragment of ICMPv6 may be.
 #[test]
 fn no_error_answers_a_fragment_of_an_error() {
-    let fragment = |offset: u16, kind: u8| {
-        let header = [58, 0, (offset >> 5) as u8, (offset << 3) as u8, 0, 0, 0, 1];
-        ipv6(SOURCE, END, 0, 44, &[&header[..], &[kind, 0, 0, 0, 0, 0, 0, 0]].concat())
+    let fragment = |offset: u16, more: u8, message: &[u8]| {
+        let header = [58, 0, (offset >> 5) as u8, (offset << 3) as u8 | more, 0, 0, 0, 1];
+        ipv6(SOURCE, END, 0, 44, &[&header[..], message].concat())
     };
-    assert_eq!(dropped(&fragment(0, 1)), "upper_layer");
-    assert_eq!(dropped(&fragment(9, 129)), "upper_layer");
-    assert_eq!(reported(&fragment(0, 129)), (4, 4, 40));
+    assert_eq!(dropped(&fragment(0, 0, &[1, 0, 0, 0, 0, 0, 0, 0])), "upper_layer");
+    assert_eq!(reported(&fragment(0, 0, &[129, 0, 0, 0, 0, 0, 0, 0])), (4, 4, 40));
+    // Malformed: its length is no multiple of 8.
+    assert_eq!(dropped(&fragment(9, 1, &[129, 0, 0, 0, 0])), "fragment_malformed");
+    assert_eq!(dropped(&fragment(0, 1, &[1, 0, 0, 0, 0])), "fragment_malformed");
+    assert_eq!(reported(&fragment(0, 1, &[129, 0, 0, 0, 0])), (4, 0, 4));
 }
 
 /// RFC 4861 section 7.2.2, RFC 4443 section 3.1: code 3 for a neighbour whose MAC address is not known.

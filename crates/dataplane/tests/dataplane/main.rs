@@ -25,6 +25,7 @@ mod letter_of_the_rfcs;
 mod own_psns;
 mod placed;
 mod policies;
+mod reassembly;
 mod receiver_lists;
 mod reference;
 mod repair;

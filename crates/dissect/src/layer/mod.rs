@@ -267,6 +267,21 @@ pub struct Udp {
     pub destination_port: u16,
     pub length: u16,
     pub checksum: ChecksumVerdict,
+    /// Of RoCEv2: the path as a value, in source port and flow label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<Entropy>,
+}
+
+/// An entropy value (D254).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entropy {
+    pub value: u32,
+    /// The segments of its path, none if the route has no such path; `None` if no route is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Vec<Ipv6Addr>>,
+    /// The uSIDs of the segments, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usids: Option<Vec<String>>,
 }
 
 /// Base Transport Header.

@@ -3,7 +3,8 @@
 mod congestion;
 
 use super::layer::{
-    Aeth, Bth, ChecksumVerdict, Cnp, EndMt, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options, Srh, Udp,
+    Aeth, Bth, ChecksumVerdict, Cnp, EndMt, Entropy, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options,
+    Srh, Udp,
 };
 use super::record::{HmacVerdict, IcrcVerdict, Record, Within};
 use srdma_wire::units::NS_PER_S;
@@ -198,7 +199,21 @@ impl Display for Icmpv6 {
 impl Display for Udp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "UDP {} > {}", self.source_port, self.destination_port)?;
+        if let Some(entropy) = &self.entropy {
+            write!(f, " {entropy}")?;
+        }
         checksum(f, "UDP", self.checksum)
+    }
+}
+
+impl Display for Entropy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "entropy {:#x}", self.value)?;
+        match &self.usids {
+            None => Ok(()),
+            Some(usids) if usids.is_empty() => f.write_str(" no path"),
+            Some(usids) => write!(f, " by {}", usids.join(" ")),
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{ChoiceSection, EncapsSection, MulticastRouteSection, PathSection, RouteSection, TemplateSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use sr_policy::{SegmentListSection, SrPolicySection};
-pub use steering::SteeringSection;
+pub use steering::{DenyListSection, SteeringSection};
 pub use value::{
     AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32,
     Probability, Secret, ZonedAddress, parse_duration,

@@ -20,6 +20,7 @@ pub struct RouteSection {
     pub encaps: Option<Spanned<EncapsSection>>,
     pub blackhole: Option<Spanned<bool>>,
     pub path: Option<Spanned<Vec<Spanned<PathSection>>>>,
+    pub nic: Option<Spanned<String>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,6 +62,7 @@ impl RouteSection {
             encaps: None,
             blackhole: None,
             path: None,
+            nic: None,
         }
     }
 

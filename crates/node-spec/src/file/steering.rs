@@ -4,7 +4,9 @@ use super::{Dscp, HostAddress, Integer, Located, U64, integer, is_default, ns};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_steering::Mode;
+use std::path::PathBuf;
 use std::time::Duration;
+use toml::Spanned;
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +34,14 @@ pub struct SteeringSection {
     pub probe_port: Option<Located<Integer<1, 0xFFFF>>>,
     pub silent_probes: Option<Located<Integer<1, 255>>>,
     pub trimmed_dscp: Option<Located<Dscp>>,
+    pub deny_list: Option<Spanned<DenyListSection>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DenyListSection {
+    pub file: PathBuf,
+    pub nic: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,6 +78,7 @@ impl SteeringSection {
             probe_port: probes.map(|probes| integer(probes.port)),
             silent_probes: Some(integer(steering.silent_probes)),
             trimmed_dscp: config.trimmed_dscp.map(integer),
+            deny_list: None,
         }
     }
 }

@@ -11,7 +11,9 @@ mod claims;
 mod controller;
 mod cross_connects;
 mod daemon;
+mod deny_list;
 mod egress;
+mod entropy_routes;
 mod error;
 mod fast_cnp;
 mod group;
@@ -35,6 +37,8 @@ mod workers;
 use claims::Claims;
 pub use controller::{ControllerLink, ControllerSettings};
 pub use daemon::DaemonSettings;
+pub use deny_list::{Denied, DenyList, DenyListSettings};
+pub use entropy_routes::{EntropyRoutes, entropy_routes};
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
@@ -63,6 +67,8 @@ pub struct Configuration {
     pub isis: Option<IsisSettings>,
     /// Controller for groups beside those of the file.
     pub controller: Option<ControllerSettings>,
+    /// The deny list that its routes follow.
+    pub deny_list: Option<DenyListSettings>,
     /// Files that hold keys, the configuration itself included.
     private_files: Vec<PathBuf>,
 }
@@ -154,10 +160,11 @@ impl Configuration {
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value.0).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
+        let deny_list = DenyListSettings::of(path, &file)?;
         let of_keys = (!file.hmac_key.is_empty()).then(|| path.to_owned());
         let private_files = of_keys.into_iter().chain(isis::secret_file(path, &file)).collect();
         let spec = NodeSpec { node, entries: draft.entries };
-        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, controller })
+        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, controller, deny_list })
     }
 }
 

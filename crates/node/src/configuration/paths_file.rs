@@ -54,6 +54,9 @@ impl PathsFile {
         if config.probes.is_some() && config.probe_address.is_none() {
             return Err(Problem::new(at, steering::PROBES_NEED_AN_ADDRESS));
         }
+        if let Some(list) = file.steering.as_ref().and_then(|section| section.get_ref().deny_list.as_ref()) {
+            return Err(Problem::new(list.span().start, "deny_list is for nodes: a file of paths is read once"));
+        }
         let paths = steering::paths(&file.path)?;
         let read = PathsFile { config, paths };
         // Errors of the headend have no line of their own.

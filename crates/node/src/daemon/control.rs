@@ -11,6 +11,7 @@ mod reporting;
 
 use super::agent::ControllerEvent;
 use super::claim::Claim;
+use super::deny_watch::{self, DenyWatch};
 use super::error::DaemonError;
 use super::handle::{DataHandle, Died};
 use super::headroom::{self, Headroom};
@@ -50,6 +51,7 @@ pub(super) struct Control {
     /// The applied content of the file.
     text: String,
     configuration: Configuration,
+    deny_watch: DenyWatch,
     /// The entries of the file, the controller, IS-IS and the kernel.
     layers: Layers,
     kernel: KernelSide,
@@ -73,6 +75,7 @@ enum Occasion {
     Kernel(std::io::Result<()>),
     Isis(IsisEvent),
     Controller(ControllerEvent),
+    DenyList,
     Period,
 }
 
@@ -90,6 +93,8 @@ impl Control {
         let mut configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         configuration.check_private_files()?;
         configuration.spec.node.bfd_seed = bfd::seed();
+        let deny_watch = DenyWatch::of(&configuration);
+        deny_watch::deny(&mut configuration).map_err(DaemonError::DenyList)?;
         let workers = configuration.workers();
         let nodes = workers::nodes(&configuration, workers)?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
@@ -115,6 +120,7 @@ impl Control {
             file,
             text,
             configuration,
+            deny_watch,
             layers,
             kernel,
             isis: IsisSide::default(),
@@ -173,6 +179,7 @@ impl Control {
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 event = self.isis.event() => Occasion::Isis(event),
                 event = self.controller.event() => Occasion::Controller(event),
+                () = self.deny_watch.changed() => Occasion::DenyList,
                 notice = self.data.notice() => Occasion::Noticed(notice?),
                 _ = period.tick() => Occasion::Period,
             };
@@ -186,6 +193,7 @@ impl Control {
                 }
                 Occasion::Isis(event) => self.isis_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
+                Occasion::DenyList => self.follow_deny_list().await?,
                 Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss).await?,
                 Occasion::Noticed(Notice::Bfd { peer, change }) => self.bfd_event(peer, change).await?,
                 Occasion::Noticed(Notice::Ended(worker)) => return Err(Died::Ended(worker).into()),

@@ -310,6 +310,10 @@ impl DataThread {
         if is_for_vlans {
             opened.notes.push(VLANS_NEED_TAGS.to_owned());
         }
+        let may_miss_tags = interface.carries_vlans && choice != Choice::Packet;
+        if may_miss_tags && srdma_io::takes_vlan_tags_off(&interface.name).unwrap_or(false) {
+            opened.notes.push(TAGS_ARE_TAKEN_OFF.to_owned());
+        }
         port.pace = interface.pace_bits_per_s.map(Pace::new);
         let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
         port.note.clone_from(&note);
@@ -357,6 +361,10 @@ impl DataThread {
 /// Why a port with VLANs has this driver, unless its configuration says otherwise.
 const VLANS_NEED_TAGS: &str = "AF_XDP does not see VLAN tags that the interface or its peer has taken off the frame; \
                                with rxvlan and txvlan off, `driver` may choose it";
+
+/// Why a port with VLANs may receive their frames without tags.
+const TAGS_ARE_TAKEN_OFF: &str = "the interface takes VLAN tags off received frames, which AF_XDP does not see: \
+                                  `ethtool -K NAME rxvlan off`";
 
 /// Keeps the calling thread on one processor.
 pub(super) fn stay_on(cpu: usize) -> io::Result<()> {

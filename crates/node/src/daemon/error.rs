@@ -15,6 +15,9 @@ pub enum DaemonError {
     /// The configuration is wrong.
     #[error(transparent)]
     Configuration(#[from] FileError),
+    /// The deny list that the configuration names is wrong.
+    #[error("{0}")]
+    DenyList(String),
     /// A node refuses the configuration.
     #[error(transparent)]
     Node(#[from] ConfigError),

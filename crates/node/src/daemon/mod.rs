@@ -13,6 +13,7 @@ mod clock;
 mod control;
 mod coworkers;
 mod data;
+mod deny_watch;
 mod error;
 mod evictions;
 mod fast_path;

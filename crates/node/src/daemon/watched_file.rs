@@ -35,10 +35,15 @@ impl WatchedFile {
 
     /// Whether the file has changed, and has been left alone since the last call: half of a new content is of no use.
     pub(super) fn has_changed(&mut self) -> bool {
+        self.has_changed_or_gone() && self.seen.is_some()
+    }
+
+    /// The same of a file whose absence means something as well.
+    pub(super) fn has_changed_or_gone(&mut self) -> bool {
         let stamp = self.stamp();
         let is_settled = stamp == self.seen;
         self.seen = stamp;
-        stamp.is_some() && is_settled && stamp != self.read
+        is_settled && stamp != self.read
     }
 
     fn stamp(&self) -> Option<Stamp> {
@@ -67,6 +72,7 @@ mod tests {
         assert!(!file.has_changed());
         std::fs::remove_file(&path).expect("removed");
         assert!(!file.has_changed() && !file.has_changed(), "there is nothing to read");
+        assert!(file.has_changed_or_gone());
         write("three");
         assert!(!file.has_changed());
         assert!(file.has_changed());

@@ -5,7 +5,7 @@ use crate::placed::support::*;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath};
 use srdma_dataplane::{Command, Flavors, RouteAction, SidBehavior, TableId};
 use srdma_frame::Element;
-use srdma_wire::Prefix;
+use srdma_wire::{Entropy, Prefix};
 
 /// The node's own address: NIC 1 is the host behind it.
 const NODE: &str = "2001:db8:ff::11";
@@ -155,4 +155,45 @@ fn errors_of_the_node_take_the_best_path() {
     let answer = bench.send(FABRIC_PORT, &packet);
     assert_eq!((answer.len(), answer[0].0), (1, FABRIC_PORT));
     assert_eq!((destination_of(&answer[0].1).as_str(), answer[0].1[40 + 6]), (BY_SPINE5, 58));
+}
+
+/// D241: routes to NICs behind the same switch share their paths. When both lose one, flows on it move, and no others.
+#[test]
+fn flows_stay_when_routes_that_share_their_paths_lose_one() {
+    let mut bench = node();
+    let by = |values: &[u32], denied: Option<u32>| -> Vec<HeadendPath> {
+        let one = |value: &u32| {
+            let mut path = path(&format!("5f00:0:100:{:x}:300::", 0x500 + value * 0x100), SPINE5, 0);
+            path.entropy = Some(Entropy(*value));
+            path.path.is_denied = denied == Some(*value);
+            path
+        };
+        values.iter().map(one).collect()
+    };
+    let both = |bench: &mut Bench, paths: &[HeadendPath]| {
+        for to in ["2001:db8:3::", "2001:db8:4::"] {
+            route(bench, prefix(to, 64), RouteAction::Placed(paths.to_vec()));
+        }
+        assert_eq!(bench.node.headend().unwrap().sets().count(), 1, "they share");
+    };
+    let mut psn = 0;
+    let mut send_all = |bench: &mut Bench| -> Vec<String> {
+        psn += 1;
+        let flows = (0x300..0x340).flat_map(|qpn| [NIC3, "2001:db8:4::1"].map(|to| (qpn, to)));
+        let packets = flows.map(|(qpn, to)| rocev2(NIC1, to, 0x04, qpn, psn, &[0xA5; 64]));
+        packets.map(|packet| destination_of(&bench.send(HOST_PORT, &packet)[0].1)).collect()
+    };
+    both(&mut bench, &by(&[0, 1, 2, 3], None));
+    let before = send_all(&mut bench);
+    let dead = "5f00:0:100:600:300::";
+    let on_dead = before.iter().filter(|path| *path == dead).count();
+    assert!((1..100).contains(&on_dead), "{on_dead} of 128 flows");
+    both(&mut bench, &by(&[0, 1, 2, 3], Some(1)));
+    let after = send_all(&mut bench);
+    for (before, after) in before.iter().zip(&after) {
+        assert_ne!(after, dead);
+        assert!(before == after || before == dead, "a flow has moved from {before} to {after}");
+    }
+    both(&mut bench, &by(&[0, 1, 2, 3], None));
+    assert_eq!(send_all(&mut bench), after, "flows stay when a path is allowed again");
 }

@@ -5,6 +5,7 @@ use super::agent::entries_of;
 use super::ports::{PortDriver, claim_missing};
 use crate::configuration::{Configuration, Purpose};
 use crate::daemon::claim::Claim;
+use crate::daemon::deny_watch::{self, DenyWatch};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::order::Refusal;
@@ -23,6 +24,8 @@ pub(super) enum Cause {
     File,
     /// The facts of an interface have changed.
     Interfaces,
+    /// The deny list changed.
+    DenyList,
 }
 
 impl fmt::Display for Cause {
@@ -31,6 +34,7 @@ impl fmt::Display for Cause {
             Cause::Signal => "SIGHUP",
             Cause::File => "file",
             Cause::Interfaces => "interfaces",
+            Cause::DenyList => "deny list",
         })
     }
 }
@@ -38,6 +42,7 @@ impl fmt::Display for Cause {
 /// A configuration that can be applied.
 struct Prepared {
     configuration: Configuration,
+    deny_watch: DenyWatch,
     /// Ports that get another interface, driver or pace, or are new.
     moved: Vec<PortId>,
     /// Interfaces that are new.
@@ -66,6 +71,18 @@ impl Control {
         Ok(())
     }
 
+    /// Applies a deny list that has changed, or logs why it was rejected (D241).
+    pub(super) async fn follow_deny_list(&mut self) -> Result<(), Died> {
+        let outcome = self.apply_text(self.text.clone()).await?;
+        self.reporting.reloaded(outcome.as_ref().err());
+        let cause = Cause::DenyList;
+        match outcome {
+            Ok(commands) => tracing::info!(%cause, changes = commands, "reloaded"),
+            Err(reason) => tracing::error!(%cause, reason, "not reloaded, the old configuration stays"),
+        }
+        Ok(())
+    }
+
     /// Logs the side of each port, or that the SIDs are open to every sender, if they are (D129).
     pub(super) fn say_boundary(&self) {
         for (port, side) in self.configuration.sides() {
@@ -78,7 +95,9 @@ impl Control {
 
     /// Applies the content of a file; returns the number of commands, or why it was rejected.
     pub(super) async fn apply_text(&mut self, text: String) -> Result<Result<usize, String>, Died> {
-        let Prepared { configuration, moved, claims } = match self.prepare(&text) {
+        // A list that is refused is not read again before it changes.
+        self.deny_watch.is_read();
+        let Prepared { configuration, deny_watch, moved, claims } = match self.prepare(&text) {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -114,7 +133,7 @@ impl Control {
         }
         self.kernel.keep(&effects).await;
         self.text = text;
-        self.configuration = configuration;
+        (self.configuration, self.deny_watch) = (configuration, deny_watch);
         self.claims.extend(claims);
         let interfaces = &self.configuration.interfaces;
         self.claims.retain(|name, _| interfaces.iter().any(|interface| interface.name == *name));
@@ -130,8 +149,11 @@ impl Control {
     /// Checks all that can be checked before anything is changed.
     fn prepare(&self, text: &str) -> Result<Prepared, String> {
         let purpose = Purpose::Interfaces(&self.facts);
-        let configuration = Configuration::parse_for(&self.path, text, purpose).map_err(|error| error.to_string())?;
+        let mut configuration =
+            Configuration::parse_for(&self.path, text, purpose).map_err(|error| error.to_string())?;
         configuration.check_private_files().map_err(|error| error.to_string())?;
+        let deny_watch = DenyWatch::of(&configuration);
+        deny_watch::deny(&mut configuration)?;
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let moved = moved_ports(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
         if self.data.workers() > 1
@@ -153,6 +175,6 @@ impl Control {
         let mut commands = commands.into_iter();
         commands.try_for_each(|command| node.apply(command)).map_err(|error| in_file(error.to_string()))?;
         let claims = claim_missing(&configuration, &self.claims).map_err(|error| in_file(error.to_string()))?;
-        Ok(Prepared { configuration, moved, claims })
+        Ok(Prepared { configuration, deny_watch, moved, claims })
     }
 }

@@ -61,6 +61,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[backpressure.priority]]", "[backpressure]\npriority = [{ zzz = 1 }]"),
     ("[[backpressure_sids]]", "[[backpressure_sids]]\nzzz = 1"),
     ("[steering]", "[steering]\nzzz = 1"),
+    ("[steering.deny_list]", "[steering]\ndeny_list = { zzz = 1 }"),
     ("[[connection]]", "[[connection]]\nzzz = 1"),
     ("[[bfd]]", "[[bfd]]\nzzz = 1"),
     ("[isis]", "[isis]\nzzz = 1"),

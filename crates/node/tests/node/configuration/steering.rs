@@ -4,9 +4,9 @@ use super::errors::{TRANSIT, refused_with};
 use super::parse;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_dataplane::{Command, RouteAction};
-use srdma_node::{Configuration, InterfaceFacts, Purpose};
+use srdma_node::{Configuration, Denied, DenyList, InterfaceFacts, Purpose};
 use srdma_steering::{Config, Limits, Mode, Path};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -243,4 +243,100 @@ segments = ['5f00:0:100:500:300::']
     assert!(error.starts_with("node.toml:6: probes need an address of their own"), "{error}");
     read(&format!("{text}[steering]\nprobes = false\n")).expect("nothing comes back");
     read(&format!("{text}[steering]\nprobe_address = '2001:db8:ff::99'\n")).expect("right");
+}
+
+/// Two routes by the same template, to NICs behind the same leaf.
+const LISTED: &str = "\
+[steering]
+probes = false
+deny_list = { file = 'run/denied.json', nic = 'h1.1' }
+[[route]]
+prefix = '2001:db8:21::/64'
+nic = 'h2.1'
+[[route.path]]
+template = { base = '5f00:0:1:4801:2::', choice = [{ bits = 2, choices = 4, step = '0:0:0:1::' }], denied = [0] }
+[[route]]
+prefix = '2001:db8:22::/64'
+nic = 'h2.2'
+[[route.path]]
+template = { base = '5f00:0:1:4801:2::', choice = [{ bits = 2, choices = 4, step = '0:0:0:1::' }], denied = [0] }
+";
+
+/// The values that each route denies.
+fn denied(configuration: &Configuration) -> Vec<Vec<u32>> {
+    let routes = configuration.spec.entries.routes.values();
+    let of = |action: &RouteAction| match action {
+        RouteAction::Placed(paths) => {
+            let denied = paths.iter().filter(|path| path.path.is_denied);
+            Some(denied.filter_map(|path| path.entropy.map(|value| value.0)).collect())
+        }
+        _ => None,
+    };
+    routes.filter_map(of).collect()
+}
+
+fn list(text: &str) -> Result<DenyList, String> {
+    DenyList::parse(text, "h1.1")
+}
+
+/// D241: beside the values that the file denies, those of the list are denied, of the NIC that a route leads to.
+#[test]
+fn a_deny_list_denies_paths_of_routes_to_its_nics() {
+    let read = || parse(&format!("{TRANSIT}{LISTED}")).expect("right");
+    let mut configuration = read();
+    let settings = configuration.deny_list.clone().expect("a list");
+    assert_eq!((settings.file.to_str(), settings.nic.as_str()), (Some("run/denied.json"), "h1.1"));
+    assert_eq!(denied(&configuration), [[0], [0]]);
+    let text = r#"{ "nic": "h1.1", "failed_links": [], "denied": [], "excluded": { "h2.2": [0, 3, 77], "h9": [1] } }"#;
+    let effect = configuration.deny(&list(text).expect("a list"));
+    assert_eq!((denied(&configuration), effect), (vec![vec![0], vec![0, 3]], Denied { paths: 1, spared: vec![] }));
+    configuration.node().expect("a node takes it");
+    // What is left of a route when its own denied paths and the list's are taken away is nothing.
+    let mut configuration = read();
+    let effect = configuration.deny(&list(r#"{ "nic": "h1.1", "excluded": { "h2.1": [1, 2, 3] } }"#).expect("a list"));
+    let spared = vec![Prefix::new("2001:db8:21::".parse().expect("an address"), 64).expect("a prefix")];
+    assert_eq!((denied(&configuration), effect), (vec![vec![0], vec![0]], Denied { paths: 0, spared }));
+}
+
+#[test]
+fn a_deny_list_that_is_none_is_refused() {
+    assert_eq!(
+        list(r#"{ "nic": "h2.1", "excluded": {} }"#).unwrap_err(),
+        "the deny list of h2.1, expected that of h1.1"
+    );
+    for text in ["", "{}", r#"{ "nic": "h1.1", "excluded": { "h2.1": [-1] } }"#, r#"{ "nic": "h1.1", "excluded": ["#] {
+        assert!(list(text).unwrap_err().starts_with("no deny list of srdma map: "), "{text}");
+    }
+    refused_with(
+        TRANSIT,
+        &LISTED.replace("nic = 'h2.1'\n", "").replace("nic = 'h2.2'\n", ""),
+        "34: no route follows the deny list: expected nic in a [[route]], the NIC that it leads to",
+    );
+    let via = "[[route]]\nprefix = '2001:db8:5::/64'\nnic = 'h5.1'\nblackhole = true\n";
+    refused_with(TRANSIT, &format!("{LISTED}{via}"), "47: nic without path: a deny list is about paths");
+}
+
+/// D244: where a response between nodes of a tree would have an entropy value in place of its epoch.
+#[test]
+fn entropy_toward_a_node_of_the_tree_is_refused() {
+    let route = "[steering]\nprobes = false\n[[route]]\nprefix = '2001:db8:6::1/128'\n[[route.path]]\nentropy = 1\n\
+                 segments = ['5f00:0:1:4801:2::']\n";
+    let interfaces = ["up", "down"].map(|name| {
+        let mac = MacAddress([2, 0, 0, 0, 0, 9]);
+        (name.to_owned(), InterfaceFacts { mac, addresses: Vec::new(), link_mtu: 1500 })
+    });
+    let text = TRANSIT
+        .replace("[node]\n", "[node]\nopen = true\n")
+        .replace("[[neighbour]]\naddress = '2001:db8:6::1%up'\nmac = '02:00:00:00:00:06'\n", "");
+    let read = |route: &str| {
+        let purpose = Purpose::Interfaces(&interfaces.clone().into());
+        Configuration::parse_for(std::path::Path::new("node.toml"), &format!("{text}{route}"), purpose).map(|_| ())
+    };
+    read(&route.replace("::1/128", "::/64").replace("entropy = 1\n", ""))
+        .expect("the kernel may have a route to the parent");
+    let refused = read(&route.replace("::1/128", "::/64")).unwrap_err().to_string();
+    assert!(
+        refused.contains("route to 2001:db8:6::1, a node of the tree of group 7: its paths have entropy"),
+        "{refused}"
+    );
 }
