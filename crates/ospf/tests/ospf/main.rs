@@ -1,0 +1,7 @@
+//! The tests of `srdma-ospf`.
+
+mod bad_input;
+mod golden;
+mod net;
+mod network;
+mod srv6;
