@@ -50,17 +50,23 @@ impl Speaker {
             self.begin_exchange(now, id);
         }
         let own = self.config.router;
+        let is_repeated =
+            |neighbour: &Neighbour| neighbour.exchange.taken.as_ref() == Some(&without_headers(&description));
+        // The neighbour begins anew, and so does this router. The description belongs to the new exchange.
+        let is_initial =
+            description.is_first && description.has_more && description.is_master && description.headers.is_empty();
+        let is_anew = |neighbour: &Neighbour| neighbour.takes_lsas() && !is_repeated(neighbour);
+        if is_initial && self.neighbour(id).is_some_and(is_anew) {
+            self.counters.restarted_exchanges += 1;
+            self.begin_exchange(now, id);
+        }
         let neighbour = self.neighbour(id).ok_or(OspfDrop::NoNeighbour)?;
         let exchange = &neighbour.exchange;
-        let is_repeated = exchange.taken.as_ref() == Some(&without_headers(&description));
+        let is_repeated = is_repeated(neighbour);
         match neighbour.state {
             NeighbourState::Init => Err(OspfDrop::NeighbourState),
             NeighbourState::ExStart => {
-                let is_from_master = description.is_first
-                    && description.has_more
-                    && description.is_master
-                    && description.headers.is_empty()
-                    && neighbour.router > own;
+                let is_from_master = is_initial && neighbour.router > own;
                 let is_from_slave = !description.is_first
                     && !description.is_master
                     && description.sequence == exchange.sequence

@@ -11,10 +11,10 @@ use srdma_wire::Instant;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-const NOW: Instant = Instant::from_ns(1_000_000_000);
-const OWN: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
-const PEER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
-const CIRCUIT: CircuitId = CircuitId(0);
+pub(crate) const NOW: Instant = Instant::from_ns(1_000_000_000);
+pub(crate) const OWN: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+pub(crate) const PEER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
+pub(crate) const CIRCUIT: CircuitId = CircuitId(0);
 
 fn speaker() -> Speaker {
     let mut speaker = Speaker::new(config(0));
@@ -23,7 +23,7 @@ fn speaker() -> Speaker {
     speaker
 }
 
-fn packet(body: Body) -> Packet {
+pub(crate) fn packet(body: Body) -> Packet {
     Packet { router: router(1), area: 0, instance: 0, body }
 }
 
@@ -52,12 +52,12 @@ fn description(sequence: u32, is_first: bool) -> Description {
     }
 }
 
-fn give(speaker: &mut Speaker, packet: &Packet) {
+pub(crate) fn give(speaker: &mut Speaker, packet: &Packet) {
     speaker.receive(NOW, CIRCUIT, PEER, ALL_ROUTERS, &packet.emit(PEER, ALL_ROUTERS));
 }
 
 /// A speaker whose neighbour has a greater id and is full.
-fn full() -> Speaker {
+pub(crate) fn full() -> Speaker {
     let mut speaker = speaker();
     give(&mut speaker, &packet(Body::Hello(hello())));
     give(&mut speaker, &packet(Body::Description(description(100, true))));
@@ -165,6 +165,39 @@ fn every_refusal_has_its_name() {
     assert_eq!(found, OspfDrop::ALL);
     let names: BTreeSet<&str> = OspfDrop::ALL.iter().map(|reason| reason.name()).collect();
     assert_eq!(names.len(), OspfDrop::ALL.len());
+}
+
+/// A neighbour that begins its exchange anew, as FRR does when it gets an LSA that it has requested no more, is answered
+/// at once, not after RxmtInterval.
+#[test]
+fn an_exchange_begins_anew_with_the_neighbours_description() {
+    let mut speaker = full();
+    while speaker.poll_transmit().is_some() {}
+    give(&mut speaker, &packet(Body::Description(description(200, true))));
+    assert_eq!(speaker.neighbour(CIRCUIT).map(|neighbour| neighbour.state), Some(NeighbourState::Exchange));
+    let sent: Vec<Packet> = std::iter::from_fn(|| speaker.poll_transmit())
+        .map(|sent| Packet::parse(&sent.octets, OWN, sent.destination).unwrap())
+        .collect();
+    let Some(Packet { body: Body::Description(answer), .. }) = sent.last() else { panic!("{sent:?}") };
+    assert_eq!((answer.sequence, answer.is_master, answer.headers.is_empty()), (200, false, false));
+    give(&mut speaker, &packet(Body::Description(description(201, false))));
+    assert_eq!(speaker.neighbour(CIRCUIT).map(|neighbour| neighbour.state), Some(NeighbourState::Full));
+    assert_eq!((speaker.counters().restarted_exchanges, speaker.drops().len()), (1, 0));
+}
+
+/// RFC 2328 section 13, step 8: a neighbour with an older instance gets the newer one at once.
+#[test]
+fn an_older_lsa_is_answered_by_the_newer_one() {
+    let mut speaker = full();
+    let newer = LsaHeader { sequence: LsaHeader::FIRST_SEQUENCE + 4, ..lsa(LsType::ROUTER).header() };
+    give(&mut speaker, &packet(Body::Update(vec![Lsa::new(newer, &[1, 2, 3, 4]).unwrap()])));
+    while speaker.poll_transmit().is_some() {}
+    give(&mut speaker, &packet(Body::Update(vec![lsa(LsType::ROUTER)])));
+    let sent = speaker.poll_transmit().expect("an answer");
+    assert_eq!(sent.destination, PEER);
+    let Body::Update(lsas) = Packet::parse(&sent.octets, OWN, PEER).unwrap().body else { panic!("an update") };
+    assert_eq!(lsas.iter().map(|lsa| lsa.header().sequence).collect::<Vec<_>>(), [LsaHeader::FIRST_SEQUENCE + 4]);
+    assert!(speaker.poll_transmit().is_none(), "and no acknowledgment");
 }
 
 /// LSAs of unknown types are kept by their U-bit (RFC 5340 section A.4.2.1), and not read.

@@ -4,4 +4,5 @@ mod bad_input;
 mod golden;
 mod net;
 mod network;
+mod paths;
 mod srv6;
