@@ -10,7 +10,7 @@ mod process;
 
 pub use configuration::{
     Configuration, ControllerLink, ControllerSettings, DaemonSettings, InterfaceFacts, IsisCircuit, IsisSettings,
-    PathsFile, PortInterface, Purpose, Side, parse_duration,
+    OspfCircuit, OspfSettings, PathsFile, PortInterface, Purpose, Side, parse_duration,
 };
 pub use process::{
     GroupCountersReport, GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport,

@@ -5,9 +5,11 @@ mod bfd;
 mod isis;
 mod kernel;
 mod learnt_routes;
+mod ospf;
 mod ports;
 mod reloading;
 mod reporting;
+mod routing;
 
 use super::agent::ControllerEvent;
 use super::claim::Claim;
@@ -15,9 +17,9 @@ use super::error::DaemonError;
 use super::handle::{DataHandle, Died};
 use super::headroom::{self, Headroom};
 use super::interest;
-use super::isis::IsisEvent;
 use super::metrics::MetricsServer;
 use super::order::Notice;
+use super::routing::RoutingEvent;
 use super::signals::{Request, Signals};
 use super::status::StatusServer;
 use super::supervisor::Supervisor;
@@ -28,6 +30,7 @@ use agent::ControllerSide;
 use bfd::BfdPorts;
 use isis::IsisSide;
 use kernel::KernelSide;
+use ospf::OspfSide;
 use ports::{PortDriver, claim_missing};
 use reloading::Cause;
 use reporting::Reporting;
@@ -50,10 +53,11 @@ pub(super) struct Control {
     /// The applied content of the file.
     text: String,
     configuration: Configuration,
-    /// The entries of the file, the controller, IS-IS and the kernel.
+    /// The entries of the file, the controller, routing protocols and the kernel.
     layers: Layers,
     kernel: KernelSide,
     isis: IsisSide,
+    ospf: OspfSide,
     controller: ControllerSide,
     bfd_ports: BfdPorts,
     data: DataHandle,
@@ -71,7 +75,8 @@ enum Occasion {
     Asked(Request),
     Noticed(Notice),
     Kernel(std::io::Result<()>),
-    Isis(IsisEvent),
+    Isis(RoutingEvent),
+    Ospf(RoutingEvent),
     Controller(ControllerEvent),
     Period,
 }
@@ -118,6 +123,7 @@ impl Control {
             layers,
             kernel,
             isis: IsisSide::default(),
+            ospf: OspfSide::default(),
             controller,
             bfd_ports: BfdPorts::default(),
             data,
@@ -131,7 +137,7 @@ impl Control {
         match control.attach_all().await {
             Ok(()) => {
                 control.settle_with_kernel().await;
-                control.settle_isis().await?;
+                control.settle_routing().await?;
                 control.say_links();
                 Ok(control)
             }
@@ -172,6 +178,7 @@ impl Control {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 event = self.isis.event() => Occasion::Isis(event),
+                event = self.ospf.event() => Occasion::Ospf(event),
                 event = self.controller.event() => Occasion::Controller(event),
                 notice = self.data.notice() => Occasion::Noticed(notice?),
                 _ = period.tick() => Occasion::Period,
@@ -185,6 +192,7 @@ impl Control {
                     return Err(DaemonError::Died(error.to_string()));
                 }
                 Occasion::Isis(event) => self.isis_event(event).await?,
+                Occasion::Ospf(event) => self.ospf_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
                 Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss).await?,
                 Occasion::Noticed(Notice::Bfd { peer, change }) => self.bfd_event(peer, change).await?,
@@ -214,6 +222,7 @@ impl Control {
     async fn give_back(mut self) -> Result<usize, DaemonError> {
         self.supervisor.stopping();
         self.isis.stop().await;
+        self.ospf.stop().await;
         let stopped = self.data.stop().await;
         if let Err(error) = self.kernel.clear().await {
             tracing::warn!(%error, "cannot remove all that was added to the kernel");
