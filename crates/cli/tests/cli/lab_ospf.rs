@@ -75,12 +75,15 @@ fn flooded_as_they_are(lab: &Lab) {
         let said = lsas(&lab.capture(from), at, last);
         let flooded = lsas(&lab.capture(to), by, last);
         let kinds: BTreeSet<u16> = flooded.iter().map(|lsa| u16::from_be_bytes([lsa[0], lsa[1]])).collect();
-        assert!([0x2001, 0x2009, 0xA00C, 0xA02A].iter().all(|kind| kinds.contains(kind)), "{kinds:x?}");
+        assert!([0x2001, 0x2009, 0xA00C, 0xA021, 0xA02A].iter().all(|kind| kinds.contains(kind)), "{kinds:x?}");
         assert!(flooded.is_subset(&said), "F floods what N{last} has not said");
         let has = |octets: &[u8]| flooded.iter().any(|lsa| lsa.windows(octets.len()).any(|window| window == octets));
         assert!(has(&[0, 20, 0, 4, 0x20, 0, 0, 0]), "SRv6 Capabilities with C");
         let u_n = [0, 0, 0, 48, 0x5F, 0, 0, 0, 0, last, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 4, 32, 16, 0, 80];
         assert!(has(&u_n), "uN with the structure of F3216");
+        // End.X of the link to F, router 3, whose metric is 10.
+        let end_x = [0, 31, 0, 32, 0, 5, 0, 0, 0, 0, 0, 0, 0x5F, 0, 0, 0, 0, last, 0xE0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(has(&end_x) && has(&[1, 0, 0, 10]) && has(&[10, 0, 0, 3, 0, 31]), "End.X");
     }
 }
 

@@ -11,6 +11,7 @@ use crate::daemon::ospf;
 use crate::daemon::routing::RoutingEvent;
 use crate::daemon::snapshot::IsisSnapshot;
 use srdma_dataplane::{BackpressureSids, BfdPeer};
+use srdma_io::netlink::KernelNextHop;
 use srdma_node_spec::{Entries, Owner};
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
@@ -61,13 +62,10 @@ impl Control {
         if self.isis.note(&event) { self.use_learnt().await } else { Ok(()) }
     }
 
-    /// Applies what was learnt last, and logs once which nodes were ignored. Of two routes to a prefix that of OSPFv3
-    /// counts (D279).
+    /// Applies what was learnt last, and logs once which nodes were ignored.
     pub(super) async fn use_learnt(&mut self) -> Result<(), Died> {
         let (isis, ospf) = (Arc::clone(&self.isis.learnt), Arc::clone(&self.ospf.learnt));
-        let mut routes = isis.routes.clone();
-        routes.extend(ospf.routes.iter().map(|(prefix, hops)| (*prefix, hops.clone())));
-        self.kernel.lead(&routes).await;
+        self.kernel.lead(&routes_of_both(&isis, &ospf)).await;
         self.say_refusal();
         self.apply_entries(&isis).await?;
         self.apply_sids_of_ospf(&ospf).await?;
@@ -112,10 +110,36 @@ impl Control {
     }
 }
 
+/// Of two routes to a prefix that of OSPFv3 counts (D279).
+fn routes_of_both(isis: &Learnt, ospf: &Learnt) -> BTreeMap<Prefix, Vec<KernelNextHop>> {
+    let mut routes = isis.routes.clone();
+    routes.extend(ospf.routes.iter().map(|(prefix, hops)| (*prefix, hops.clone())));
+    routes
+}
+
 /// Where notifications go, as entries of the node.
 pub(super) fn backpressure_sids(learnt: &Learnt) -> BTreeMap<Prefix, BackpressureSids> {
     let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
         (outer_source, BackpressureSids { outer_source, end_c, end_e })
     };
     learnt.sids.iter().map(of_entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D279.
+    #[test]
+    fn of_two_routes_that_of_ospf_counts() {
+        let prefix = |last: u16| Prefix::new(Ipv6Addr::new(0x5F00, 0, last, 0, 0, 0, 0, 0), 48).expect("a prefix");
+        let learnt = |index, prefixes: [u16; 2]| {
+            let hop = KernelNextHop { index, gateway: None };
+            let routes = prefixes.map(|last| (prefix(last), vec![hop])).into();
+            Learnt { routes, ..Learnt::default() }
+        };
+        let routes = routes_of_both(&learnt(1, [1, 2]), &learnt(9, [2, 3]));
+        let found: Vec<(Prefix, u32)> = routes.iter().map(|(prefix, hops)| (*prefix, hops[0].index)).collect();
+        assert_eq!(found, [(prefix(1), 1), (prefix(2), 9), (prefix(3), 9)]);
+    }
 }
