@@ -68,6 +68,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("/usr/include/rdma/rdma_cma.h", "librdmacm-dev"),
     tool("/usr/include/stdio.h", "libc6-dev"),
     tool("/usr/lib/frr/isisd", "frr"),
+    tool("/usr/lib/frr/ospf6d", "frr"),
     tool("apt-get", "apt"),
     tool("busybox", "busybox"),
     tool("chroot", "coreutils"),

@@ -1,6 +1,6 @@
 //! `srdma isis`: the IS-IS state of a running node. `docs/isis.md` describes it.
 
-mod text;
+pub(crate) mod text;
 
 use crate::output;
 use crate::status::NodeArguments;

@@ -19,6 +19,7 @@ mod lab;
 mod log;
 mod map;
 mod node;
+mod ospf;
 mod output;
 mod paths;
 mod perftest;
@@ -65,6 +66,7 @@ enum Command {
     Lab(Box<lab::Arguments>),
     Map(map::Arguments),
     Node(node::Arguments),
+    Ospf(ospf::Arguments),
     Perftest(perftest::Arguments),
     Plan(plan::Arguments),
     Process(process::Arguments),
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments, Cli::command()),
         Command::Group(arguments) => group::run(&arguments),
         Command::Isis(arguments) => isis::run(&arguments),
+        Command::Ospf(arguments) => ospf::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),

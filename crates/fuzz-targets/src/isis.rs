@@ -2,7 +2,6 @@
 //! its limit, it never requests an immediate call for ever, and it sends valid PDUs.
 
 use crate::choices::Choices;
-use srdma_isis::ospfv3::{Locator, parse_capabilities, put_capabilities};
 use srdma_isis::tlv::{AdjacencyState, Member, ThreeWay, Topologies, TopologyId};
 use srdma_isis::{
     CircuitConfig, CircuitId, CircuitType, Config, Hello, LanHello, Level, Levels, Lsp, NodeId, Pdu, PduKind, Speaker,
@@ -30,7 +29,6 @@ pub fn isis(input: &[u8]) {
     steps(adjacent(Levels::Two), input, KINDS);
     steps(on_a_lan(), input, LAN_KINDS);
     steps(adjacent(Levels::Both), input, BOTH_KINDS);
-    ospfv3(input);
 }
 
 fn steps(mut speaker: Speaker, input: &[u8], kinds: &[(u8, usize, usize)]) {
@@ -52,20 +50,6 @@ fn steps(mut speaker: Speaker, input: &[u8], kinds: &[(u8, usize, usize)]) {
         assert!(speaker.adjacencies(Level::Two, circuit).count() <= 128);
     }
     let _ = (speaker.shortest_paths(now), speaker.learned(now));
-}
-
-/// A parsed OSPFv3 value is emitted and parsed again unchanged.
-fn ospfv3(body: &[u8]) {
-    if let Ok(Some(flags)) = parse_capabilities(body) {
-        let mut out = Vec::new();
-        put_capabilities(flags, &mut out);
-        assert_eq!(parse_capabilities(&out), Ok(Some(flags)));
-    }
-    if let Ok(locators) = Locator::parse_all(body) {
-        let mut out = Vec::new();
-        locators.iter().for_each(|locator| locator.emit(&mut out));
-        assert_eq!(Locator::parse_all(&out), Ok(locators));
-    }
 }
 
 /// A speaker with a neighbour at circuit 0.

@@ -17,6 +17,7 @@ mod manifest;
 mod mapper;
 mod node;
 mod notification;
+mod ospf;
 mod perftest;
 #[cfg(feature = "files")]
 mod ranks;
@@ -37,6 +38,7 @@ pub use manifest::manifest;
 pub use mapper::mapper;
 pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
+pub use ospf::ospf;
 pub use perftest::perftest;
 #[cfg(feature = "files")]
 pub use ranks::ranks;
@@ -66,6 +68,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("probe", || Box::new(wire::probe)),
     ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
+    ("ospf", || Box::new(ospf)),
     ("bfd", || Box::new(bfd)),
     ("notification", || Box::new(notification)),
     ("perftest", || Box::new(perftest)),

@@ -18,7 +18,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(c_int, u32, libc::tpacket_req, libc::tpacket_stats, libc::packet_mreq);
+plain!(c_int, u32, libc::tpacket_req, libc::tpacket_stats, libc::packet_mreq, libc::ipv6_mreq);
 plain!(libc::xdp_options, libc::xdp_statistics, libc::xdp_mmap_offsets);
 
 pub(crate) fn set<T: Plain>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {

@@ -1,8 +1,9 @@
-//! The checksum of an LSP: ISO 8473's Fletcher sums, over everything from the LSP ID on.
+//! The checksum of an LSP: ISO 8473's Fletcher sums, over everything from the LSP ID on; of an LSA of
+//! OSPF, from behind its age on.
 
 /// The value of the checksum field at `at` for which both sums over `octets` are zero. The field's current value counts
 /// as zero.
-pub(crate) fn fletcher(octets: &[u8], at: usize) -> u16 {
+pub fn fletcher(octets: &[u8], at: usize) -> u16 {
     let (mut c0, mut c1) = (0_u64, 0_u64);
     for (index, &octet) in octets.iter().enumerate() {
         let octet = if index == at || index == at + 1 { 0 } else { octet };

@@ -15,11 +15,12 @@
 
 pub mod adjacency;
 pub mod authentication;
-mod checksum;
+pub mod checksum;
 pub mod config;
 pub mod database;
 mod flooding;
 pub mod frame;
+pub mod graph;
 pub mod id;
 mod jitter;
 mod lan;
@@ -27,9 +28,8 @@ mod leaks;
 pub mod learned;
 mod level;
 mod origin;
-pub mod ospfv3;
 pub mod pdu;
-mod reader;
+pub mod reader;
 mod repair;
 pub mod shortest_paths;
 mod speaker;

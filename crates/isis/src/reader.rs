@@ -29,52 +29,84 @@ pub enum Malformed {
 
 /// Octets that are not read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     field: &'static str,
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     /// Reads `octets`, which are a `field`.
-    pub(crate) fn new(field: &'static str, octets: &'a [u8]) -> Self {
+    pub fn new(field: &'static str, octets: &'a [u8]) -> Self {
         Reader { field, rest: octets }
     }
 
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    /// What is not read yet.
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether everything is read.
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+    /// Reads so many octets.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let truncated = Malformed::Truncated { field: self.field, needed: count, found: self.rest.len() };
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    /// Reads an array.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let truncated = Malformed::Truncated { field: self.field, needed: N, found: self.rest.len() };
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(truncated)?;
         self.rest = rest;
         Ok(*taken)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+    /// Reads an octet.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[octet]| octet)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
+    /// Reads 16 bits.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(crate) fn u24(&mut self) -> Result<u32, Malformed> {
+    /// Reads 24 bits.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn u24(&mut self) -> Result<u32, Malformed> {
         self.array().map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]))
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+    /// Reads 32 bits.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer octets left.
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 

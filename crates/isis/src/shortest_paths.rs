@@ -2,25 +2,20 @@
 //! of both levels together.
 
 use crate::database::Database;
+use crate::graph;
 use crate::id::NodeId;
 use crate::pdu::{Level, Lsp};
 use crate::tlv::{
     GREATEST_PATH_METRIC, Leak, Locator, Neighbour, Reachability, Topologies, TopologyId, UNUSABLE_METRIC,
 };
 use srdma_wire::{Instant, Prefix};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// Path to a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// The sum of metrics.
-    pub distance: u64,
-    /// The first systems of shortest paths; none for the root itself, and of a pseudonode beside it the pseudonode.
-    pub first_hops: BTreeSet<NodeId>,
-}
+pub type Reached = graph::Reached<NodeId>;
 
 /// Path to a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,19 +72,19 @@ impl RouteKind {
     }
 }
 
-impl Reached {
-    /// Farther than everything.
-    const NOT: Reached = Reached { distance: u64::MAX, first_hops: BTreeSet::new() };
+impl graph::Vertex for NodeId {
+    fn is_network(&self) -> bool {
+        self.pseudonode != 0
+    }
+}
 
-    /// Takes another way; whether it is nearer than those before. Equal ones stand side by side.
-    fn is_nearer_by(&mut self, distance: u64, first_hops: &BTreeSet<NodeId>) -> bool {
-        let order = distance.cmp(&self.distance);
-        match order {
-            Ordering::Less => *self = Reached { distance, first_hops: first_hops.clone() },
-            Ordering::Equal => self.first_hops.extend(first_hops),
-            Ordering::Greater => {}
-        }
-        order == Ordering::Less
+impl graph::Edges<NodeId> for Links {
+    fn neighbours(&self) -> &[(NodeId, u32)] {
+        &self.neighbours
+    }
+
+    fn is_transit(&self) -> bool {
+        !self.is_overloaded
     }
 }
 
@@ -141,7 +136,7 @@ impl ShortestPaths {
     /// systems that are not in the topology are ignored.
     pub fn compute(database: &Database, root: NodeId, level: Level, topology: TopologyId, now: Instant) -> Self {
         let links = links(database, topology, now);
-        let nodes = nodes(&links, root);
+        let nodes = graph::shortest_paths(&links, root);
         let mut prefixes = prefixes(database, &nodes, root, level, topology, now);
         // A default that is announced as a prefix takes precedence.
         let out =
@@ -197,48 +192,6 @@ fn out_of_area(links: &BTreeMap<NodeId, Links>, nodes: &BTreeMap<NodeId, Reached
         nearest.get_or_insert(Reached::NOT).is_nearer_by(reached.distance, &reached.first_hops);
     }
     nearest
-}
-
-/// Dijkstra's algorithm. A link counts if both its ends announce it.
-fn nodes(links: &BTreeMap<NodeId, Links>, root: NodeId) -> BTreeMap<NodeId, Reached> {
-    let announced: BTreeSet<(NodeId, NodeId)> =
-        links.iter().flat_map(|(from, links)| links.neighbours.iter().map(move |(to, _)| (*from, *to))).collect();
-    let mut reached = BTreeMap::from([(root, Reached::default())]);
-    // Of equal distances pseudonodes come first: what is behind them is no farther.
-    let entry = |distance: u64, node: NodeId| Reverse((distance, node.pseudonode == 0, node));
-    let mut queue = BinaryHeap::from([entry(0, root)]);
-    let mut done = BTreeSet::new();
-    while let Some(Reverse((distance, _, node))) = queue.pop() {
-        if !done.insert(node) {
-            continue;
-        }
-        let Some(of_node) = links.get(&node) else { continue };
-        // No path leads through an overloaded system.
-        if of_node.is_overloaded && node != root {
-            continue;
-        }
-        let before = reached.get(&node).map(|reached| reached.first_hops.clone()).unwrap_or_default();
-        for (neighbour, metric) in &of_node.neighbours {
-            // Behind a pseudonode there are systems.
-            let is_link = node.pseudonode == 0 || neighbour.pseudonode == 0;
-            if done.contains(neighbour) || !is_link || !announced.contains(&(*neighbour, node)) {
-                continue;
-            }
-            let first_hops = match node {
-                _ if node == root => &BTreeSet::from([*neighbour]),
-                // Beside the root stands a pseudonode for the systems behind it.
-                NodeId { pseudonode: 1.., .. } if before.contains(&node) => {
-                    &before.iter().map(|hop| if *hop == node { *neighbour } else { *hop }).collect()
-                }
-                _ => &before,
-            };
-            let further = distance + u64::from(*metric);
-            if reached.entry(*neighbour).or_insert(Reached::NOT).is_nearer_by(further, first_hops) {
-                queue.push(entry(further, *neighbour));
-            }
-        }
-    }
-    reached
 }
 
 fn prefixes(

@@ -17,6 +17,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("group-hpcc", include_str!("../../../labs/group-hpcc.toml")),
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
+    ("ospf-frr", include_str!("../../../labs/ospf-frr.toml")),
     ("pfc", include_str!("../../../labs/pfc.toml")),
     ("sr-policy", include_str!("../../../labs/sr-policy.toml")),
     ("srh-hmac", include_str!("../../../labs/srh-hmac.toml")),

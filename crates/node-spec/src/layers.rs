@@ -5,7 +5,8 @@
 //! | 1 | file | all but links |
 //! | 2 | controller | groups and their Replication SIDs |
 //! | 3 | IS-IS | backpressure SIDs, BFD sessions with neighbours, backups |
-//! | 4 | kernel | links, neighbours, routes |
+//! | 4 | OSPFv3 | backpressure SIDs |
+//! | 5 | kernel | links, neighbours, routes |
 //!
 //! Of two entries with the same subject the one of the higher layer counts. The kernel's layer has no entry for a
 //! prefix that means something in a higher one, whatever its subject there; its owner sees to that.
@@ -22,13 +23,15 @@ pub enum Owner {
     Controller,
     /// IS-IS.
     Isis,
+    /// OSPFv3 (D279).
+    Ospf,
     /// The kernel: its links, neighbours and routes.
     Kernel,
 }
 
 impl Owner {
     /// All, the highest precedence first.
-    pub const ALL: [Owner; 4] = [Owner::File, Owner::Controller, Owner::Isis, Owner::Kernel];
+    pub const ALL: [Owner; 5] = [Owner::File, Owner::Controller, Owner::Isis, Owner::Ospf, Owner::Kernel];
 }
 
 /// The entries of each owner.

@@ -322,7 +322,7 @@ fn checks(results: &[Value]) -> Result<String> {
 }
 
 /// Targets of libFuzzer, and so many executions.
-const FUZZ: [(&str, u64); 29] = [
+const FUZZ: [(&str, u64); 30] = [
     ("bfd", TEN_MILLION),
     ("capture", TEN_MILLION),
     ("cm", TEN_MILLION),
@@ -341,6 +341,7 @@ const FUZZ: [(&str, u64); 29] = [
     ("mapper", TEN_MILLION),
     ("node", 10 * TEN_MILLION),
     ("notification", TEN_MILLION),
+    ("ospf", TEN_MILLION),
     ("perftest", TEN_MILLION),
     ("pfc", TEN_MILLION),
     ("probe", TEN_MILLION),

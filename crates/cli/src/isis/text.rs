@@ -1,7 +1,7 @@
 //! The IS-IS state as tables.
 
 use crate::demo::table::Table;
-use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState};
+use srdma_node::daemon::{IsisSidSnapshot, IsisSnapshot, IsisState};
 
 pub(super) fn system(isis: &IsisSnapshot) -> String {
     let rows = [[
@@ -83,20 +83,25 @@ fn purge(systems: &[String]) -> Option<String> {
 }
 
 pub(super) fn sids(isis: &IsisSnapshot) -> String {
-    let rows = isis.nodes.iter().flat_map(|node| node.sids.iter().map(|sid| sid_row(node, sid)));
+    let rows = isis.nodes.iter().flat_map(|node| {
+        let of_node = (node.system.as_str(), node.hostname.as_deref(), node.handles_notifications);
+        node.sids.iter().map(move |sid| sid_row(of_node, sid))
+    });
     table(["system", "hostname", "C", "SID", "behavior", "block+node+function+argument", ""], rows)
 }
 
-fn sid_row(node: &IsisNodeSnapshot, sid: &IsisSidSnapshot) -> [String; 7] {
+/// A SID of a node with this id, name and C-flag.
+pub(crate) fn sid_row(node: (&str, Option<&str>, bool), sid: &IsisSidSnapshot) -> [String; 7] {
+    let (id, hostname, handles_notifications) = node;
     let behavior = match &sid.name {
         Some(name) => format!("{name} ({})", sid.behavior),
         None => sid.behavior.to_string(),
     };
     let structure = sid.structure.map(|lengths| lengths.map(|bits| bits.to_string()).join("+"));
     [
-        node.system.clone(),
-        node.hostname.clone().unwrap_or_default(),
-        if node.handles_notifications { "C" } else { "-" }.to_owned(),
+        id.to_owned(),
+        hostname.unwrap_or_default().to_owned(),
+        if handles_notifications { "C" } else { "-" }.to_owned(),
         sid.sid.to_string(),
         behavior,
         structure.unwrap_or_default(),
@@ -113,7 +118,7 @@ pub(super) fn routes(isis: &IsisSnapshot) -> String {
     table(["prefix", "level", "distance", "via", ""], rows)
 }
 
-fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut table = Table::new(&headings).with_text_from(0);
     rows.for_each(|row| table.row(row));
     table.to_string()
@@ -122,7 +127,7 @@ fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use srdma_node::daemon::{IsisCircuitSnapshot, IsisRouteSnapshot, LspSnapshot};
+    use srdma_node::daemon::{IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, LspSnapshot};
 
     #[test]
     fn tables_have_a_row_for_each_thing() {

@@ -32,6 +32,7 @@ mod lab_isis;
 mod lab_kernel_transit;
 mod lab_library;
 mod lab_map;
+mod lab_ospf;
 mod lab_perftest;
 mod lab_prometheus;
 mod lab_providers;

@@ -149,7 +149,12 @@ impl SidStructure {
         Tlvs::new(sub_subs).of_kind(SUB_SID_STRUCTURE).next().map(Self::parse).transpose()
     }
 
-    pub(crate) fn parse(value: &[u8]) -> Result<Self, Malformed> {
+    /// Reads the lengths.
+    ///
+    /// # Errors
+    ///
+    /// Fewer octets than four, or lengths of more than 128 bits together.
+    pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a SID structure", value);
         let [block, node, function, argument] = reader.array()?;
         let bits = [block, node, function, argument].into_iter().map(u32::from).sum();

@@ -23,7 +23,7 @@ pub use leak::Leak;
 pub use locator::{EndSid, Locator, SidStructure};
 pub use neighbour::{EndXSid, Neighbour, UNUSABLE_METRIC};
 pub use purge_originator::PurgeOriginator;
-pub(crate) use reachability::prefix_of;
+pub use reachability::prefix_of;
 pub use reachability::{GREATEST_PATH_METRIC, Reachability};
 pub use three_way::{AdjacencyState, ThreeWay};
 pub use topology::{Member, Topologies, TopologyId};

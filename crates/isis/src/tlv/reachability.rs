@@ -92,7 +92,11 @@ pub(super) fn parse_prefix(reader: &mut Reader<'_>) -> Result<Prefix, Malformed>
 }
 
 /// The prefix of so many bits that begins with these octets.
-pub(crate) fn prefix_of(bits: u8, from: &[u8]) -> Result<Prefix, Malformed> {
+///
+/// # Errors
+///
+/// More than 128 bits.
+pub fn prefix_of(bits: u8, from: &[u8]) -> Result<Prefix, Malformed> {
     let wrong = Malformed::Value { field: "a prefix length", found: bits.into(), expected: "0 to 128" };
     let mut octets = [0; 16];
     for (octet, from) in octets.iter_mut().zip(from) {

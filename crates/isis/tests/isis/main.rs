@@ -6,7 +6,6 @@ mod document;
 mod golden;
 mod golden_lan;
 mod network;
-mod ospfv3;
 mod overload;
 mod purges;
 mod recorded;

@@ -19,6 +19,7 @@ mod isis;
 mod located;
 mod member;
 mod node;
+mod ospf;
 mod policy;
 mod repair;
 mod route;
@@ -44,6 +45,7 @@ pub use member::{BranchSection, Epoch, JoinSection, ReceiverSection};
 pub use node::{
     DaemonSection, DriverName, FastCnpType, HmacKeySection, NeighbourSection, NodeSection, PortSection, TlvType,
 };
+pub use ospf::{OspfCircuitSection, OspfSection, RouterIdText};
 pub use policy::{LearningSection, PolicySection};
 pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{ChoiceSection, EncapsSection, MulticastRouteSection, PathSection, RouteSection, TemplateSection};
@@ -119,6 +121,7 @@ pub struct NodeFile {
     pub backpressure_sids: Vec<SidsSection>,
     pub steering: Option<Spanned<SteeringSection>>,
     pub isis: Option<Spanned<IsisSection>>,
+    pub ospf: Option<Spanned<OspfSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bfd: Vec<Spanned<BfdSection>>,
     pub controller: Option<Spanned<ControllerSection>>,
@@ -153,6 +156,7 @@ impl NodeFile {
             backpressure_sids: Vec::new(),
             steering: None,
             isis: None,
+            ospf: None,
             bfd: Vec::new(),
             controller: None,
             connection: Vec::new(),

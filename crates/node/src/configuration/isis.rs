@@ -70,13 +70,7 @@ pub(super) fn settings(
     if let Some(limit) = &section.max_lsps {
         config.limit_lsps = limit.value.get() as usize;
     }
-    let code_point = |given: &Option<Located<Integer<1, 0xFFFE>>>, default| {
-        given.as_ref().map_or(default, |given| given.value.get() as u16)
-    };
-    let behaviors = Behaviors {
-        end_c: code_point(&section.end_c_behavior, behavior::END_C),
-        end_e: code_point(&section.end_e_behavior, behavior::END_E),
-    };
+    let behaviors = behaviors(&section.end_c_behavior, &section.end_e_behavior);
     let sids = Sids { sids: &draft.entries.sids, behaviors };
     config.locators =
         section.locator.iter().map(|section| locator(section, config.topology, &sids)).collect::<Result<_, _>>()?;
@@ -91,6 +85,17 @@ pub(super) fn settings(
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
     Ok(Some(IsisSettings { system: config, circuits, behaviors, ti_lfa: section.ti_lfa }))
+}
+
+/// The code points of the behaviours that have none by IANA (CN-7-1).
+pub(super) fn behaviors(
+    end_c: &Option<Located<Integer<1, 0xFFFE>>>,
+    end_e: &Option<Located<Integer<1, 0xFFFE>>>,
+) -> Behaviors {
+    let code_point = |given: &Option<Located<Integer<1, 0xFFFE>>>, default| {
+        given.as_ref().map_or(default, |given| given.value.get() as u16)
+    };
+    Behaviors { end_c: code_point(end_c, behavior::END_C), end_e: code_point(end_e, behavior::END_E) }
 }
 
 fn levels(section: &IsisSection) -> Result<Levels, Problem> {
@@ -198,7 +203,7 @@ fn prefixes(section: &IsisSection, node: &NodeConfig, locators: &[Locator]) -> V
     all.filter(|reachable| known.insert(reachable.prefix)).collect()
 }
 
-fn locator(section: &LocatorSection, topology: TopologyId, sids: &Sids<'_>) -> Result<Locator, Problem> {
+pub(super) fn locator(section: &LocatorSection, topology: TopologyId, sids: &Sids<'_>) -> Result<Locator, Problem> {
     let prefix = section.prefix.value;
     let block_bits = match &section.block_bits {
         None => prefix.prefix_len().min(32),
@@ -233,16 +238,26 @@ fn circuits(
             return Err(Problem::new(section.port.at, text));
         }
         let metric = section.metric.as_ref().map_or(10, |metric| metric.value.get() as u32);
-        // Routers ignore a SID outside all locators (RFC 9352 section 8).
-        let end_x = sids.of_port(port).filter_map(|(sid, behavior, address)| {
-            let locator = locators.iter().find(|locator| locator.prefix.contains(sid.address()))?;
-            let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));
-            let (neighbour, sid) = (None, sid.address());
-            Some((address, EndXSid { neighbour, flags: 0, algorithm: 0, weight: 0, behavior, sid, structure }))
-        });
-        circuits.push(IsisCircuit { port, kind, metric, bfd: section.bfd, end_x: end_x.collect() });
+        let end_x = end_x(sids, port, locators.iter().map(|locator| locator.prefix));
+        circuits.push(IsisCircuit { port, kind, metric, bfd: section.bfd, end_x });
     }
     Ok(circuits)
+}
+
+/// The SIDs of adjacencies at a port, with the neighbours' addresses. Routers ignore a SID outside all locators (RFC
+/// 9352 section 8, RFC 9513 section 9).
+pub(super) fn end_x(
+    sids: &Sids<'_>,
+    port: PortId,
+    locators: impl Iterator<Item = Prefix> + Clone,
+) -> Vec<(Ipv6Addr, EndXSid)> {
+    let found = sids.of_port(port).filter_map(|(sid, behavior, address)| {
+        let locator = locators.clone().find(|locator| locator.contains(sid.address()))?;
+        let structure = Some(structure(locator, locator.prefix_len().min(32), sid, behavior));
+        let (neighbour, sid) = (None, sid.address());
+        Some((address, EndXSid { neighbour, flags: 0, algorithm: 0, weight: 0, behavior, sid, structure }))
+    });
+    found.collect()
 }
 
 /// Priority of a system in the elections of LANs, if it has none.
@@ -280,9 +295,9 @@ fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> S
 }
 
 /// The node's SIDs in the order of their prefixes (D68), with the code points of their behaviours.
-struct Sids<'c> {
-    sids: &'c BTreeMap<Prefix, SidBehavior>,
-    behaviors: Behaviors,
+pub(super) struct Sids<'c> {
+    pub(super) sids: &'c BTreeMap<Prefix, SidBehavior>,
+    pub(super) behaviors: Behaviors,
 }
 
 impl<'c> Sids<'c> {

@@ -23,6 +23,7 @@ mod isis;
 mod keys;
 mod learning;
 mod member;
+mod ospf;
 mod paths_file;
 mod ports;
 mod regions;
@@ -41,6 +42,7 @@ pub use deny_list::{Denied, DenyList, DenyListSettings};
 pub use entropy_routes::{EntropyRoutes, entropy_routes};
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
+pub use ospf::{OspfCircuit, OspfSettings};
 pub use paths_file::PathsFile;
 pub use sides::Side;
 use srdma_dataplane::{ConfigError, Node};
@@ -65,6 +67,8 @@ pub struct Configuration {
     pub daemon: DaemonSettings,
     /// Settings of IS-IS, if it is on.
     pub isis: Option<IsisSettings>,
+    /// Settings of OSPFv3, if it is on.
+    pub ospf: Option<OspfSettings>,
     /// Controller for groups beside those of the file.
     pub controller: Option<ControllerSettings>,
     /// The deny list that its routes follow.
@@ -159,12 +163,13 @@ impl Configuration {
         workers::check(&file, &daemon, &draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value.0).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
+        let ospf = ospf::settings(&file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
         let deny_list = DenyListSettings::of(path, &file)?;
         let of_keys = (!file.hmac_key.is_empty()).then(|| path.to_owned());
         let private_files = of_keys.into_iter().chain(isis::secret_file(path, &file)).collect();
         let spec = NodeSpec { node, entries: draft.entries };
-        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, controller, deny_list })
+        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, ospf, controller, deny_list })
     }
 }
 

@@ -5,9 +5,11 @@ mod bfd;
 mod isis;
 mod kernel;
 mod learnt_routes;
+mod ospf;
 mod ports;
 mod reloading;
 mod reporting;
+mod routing;
 
 use super::agent::ControllerEvent;
 use super::claim::Claim;
@@ -16,9 +18,9 @@ use super::error::DaemonError;
 use super::handle::{DataHandle, Died};
 use super::headroom::{self, Headroom};
 use super::interest;
-use super::isis::IsisEvent;
 use super::metrics::MetricsServer;
 use super::order::Notice;
+use super::routing::RoutingEvent;
 use super::signals::{Request, Signals};
 use super::status::StatusServer;
 use super::supervisor::Supervisor;
@@ -29,6 +31,7 @@ use agent::ControllerSide;
 use bfd::BfdPorts;
 use isis::IsisSide;
 use kernel::KernelSide;
+use ospf::OspfSide;
 use ports::{PortDriver, claim_missing};
 use reloading::Cause;
 use reporting::Reporting;
@@ -52,10 +55,11 @@ pub(super) struct Control {
     text: String,
     configuration: Configuration,
     deny_watch: DenyWatch,
-    /// The entries of the file, the controller, IS-IS and the kernel.
+    /// The entries of the file, the controller, routing protocols and the kernel.
     layers: Layers,
     kernel: KernelSide,
     isis: IsisSide,
+    ospf: OspfSide,
     controller: ControllerSide,
     bfd_ports: BfdPorts,
     data: DataHandle,
@@ -73,7 +77,8 @@ enum Occasion {
     Asked(Request),
     Noticed(Notice),
     Kernel(std::io::Result<()>),
-    Isis(IsisEvent),
+    Isis(RoutingEvent),
+    Ospf(RoutingEvent),
     Controller(ControllerEvent),
     DenyList,
     Period,
@@ -124,6 +129,7 @@ impl Control {
             layers,
             kernel,
             isis: IsisSide::default(),
+            ospf: OspfSide::default(),
             controller,
             bfd_ports: BfdPorts::default(),
             data,
@@ -137,7 +143,7 @@ impl Control {
         match control.attach_all().await {
             Ok(()) => {
                 control.settle_with_kernel().await;
-                control.settle_isis().await?;
+                control.settle_routing().await?;
                 control.say_links();
                 Ok(control)
             }
@@ -178,6 +184,7 @@ impl Control {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 event = self.isis.event() => Occasion::Isis(event),
+                event = self.ospf.event() => Occasion::Ospf(event),
                 event = self.controller.event() => Occasion::Controller(event),
                 () = self.deny_watch.changed() => Occasion::DenyList,
                 notice = self.data.notice() => Occasion::Noticed(notice?),
@@ -192,6 +199,7 @@ impl Control {
                     return Err(DaemonError::Died(error.to_string()));
                 }
                 Occasion::Isis(event) => self.isis_event(event).await?,
+                Occasion::Ospf(event) => self.ospf_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
                 Occasion::DenyList => self.follow_deny_list().await?,
                 Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss).await?,
@@ -222,6 +230,7 @@ impl Control {
     async fn give_back(mut self) -> Result<usize, DaemonError> {
         self.supervisor.stopping();
         self.isis.stop().await;
+        self.ospf.stop().await;
         let stopped = self.data.stop().await;
         if let Err(error) = self.kernel.clear().await {
             tracing::warn!(%error, "cannot remove all that was added to the kernel");

@@ -26,11 +26,13 @@ mod memory;
 mod metrics;
 mod mirror;
 mod order;
+mod ospf;
 mod pace;
 mod port;
 mod received;
 mod reload;
 mod repairing;
+mod routing;
 mod signals;
 mod snapshot;
 mod stalls;
@@ -50,9 +52,10 @@ pub use snapshot::{
     BackpressureSnapshot, BackupSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot,
     ConfigurationSnapshot, ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause,
     EvictionSnapshot, FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
-    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot,
-    PortSnapshot, PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot,
-    SteeringSnapshot, WorkerSnapshot,
+    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, OspfCircuitSnapshot, OspfLsaSnapshot,
+    OspfNodeSnapshot, OspfRouteSnapshot, OspfSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
+    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

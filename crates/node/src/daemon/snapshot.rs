@@ -5,6 +5,7 @@ mod congestion;
 mod isis;
 mod merge;
 mod of;
+mod ospf;
 mod repair;
 mod steering;
 mod worker;
@@ -16,6 +17,8 @@ pub use isis::{
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
 };
 pub use of::{DaemonState, PortState};
+pub(in crate::daemon) use ospf::OspfPort;
+pub use ospf::{OspfCircuitSnapshot, OspfLsaSnapshot, OspfNodeSnapshot, OspfRouteSnapshot, OspfSnapshot};
 pub use repair::{BranchRepairSnapshot, RepairMemorySnapshot, RepairSnapshot};
 pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
 pub use worker::WorkerSnapshot;
@@ -68,6 +71,9 @@ pub struct Snapshot {
     /// State of IS-IS; absent while the node does not run it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,
+    /// State of OSPFv3; absent while the node does not run it.
+    #[serde(default)]
+    pub ospf: Option<OspfSnapshot>,
     /// The controller that the node takes groups from; absent without one.
     #[serde(default)]
     pub controller: Option<ControllerSnapshot>,

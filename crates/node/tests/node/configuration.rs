@@ -11,6 +11,7 @@ mod errors;
 mod interfaces;
 mod isis;
 mod learning;
+mod ospf;
 mod round_trip;
 mod steering;
 mod values;

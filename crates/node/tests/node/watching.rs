@@ -8,7 +8,8 @@ mod status;
 use srdma_io::{DriverKind, DriverStatistics};
 use srdma_node::Configuration;
 use srdma_node::daemon::{
-    ConfigurationSnapshot, DaemonState, IsisCircuitSnapshot, IsisSnapshot, IsisState, PortState, Reload, Snapshot,
+    ConfigurationSnapshot, DaemonState, IsisCircuitSnapshot, IsisSnapshot, IsisState, OspfCircuitSnapshot,
+    OspfSnapshot, PortState, Reload, Snapshot,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +41,30 @@ fn example() -> Snapshot {
         dropped_log_lines: 5,
     };
     let node = configuration.node().expect("the example is right");
-    Snapshot { isis: Some(isis()), ..Snapshot::of(&node, &daemon) }
+    Snapshot { isis: Some(isis()), ospf: Some(ospf()), ..Snapshot::of(&node, &daemon) }
+}
+
+/// OSPFv3 with a neighbour.
+fn ospf() -> OspfSnapshot {
+    let circuit = OspfCircuitSnapshot {
+        port: "core".to_owned(),
+        metric: 10,
+        is_open: true,
+        state: "full".to_owned(),
+        neighbour: Some("10.0.0.7".to_owned()),
+        hostname: Some("n7".to_owned()),
+        address: Some("fe80::7".parse().unwrap()),
+        dead_s: Some(39),
+        unacknowledged: 0,
+    };
+    OspfSnapshot {
+        router: "10.0.0.6".to_owned(),
+        hostname: "n6".to_owned(),
+        circuits: vec![circuit],
+        counters: BTreeMap::from([("received".to_owned(), 3)]),
+        drops: BTreeMap::from([("checksum".to_owned(), 2)]),
+        ..OspfSnapshot::default()
+    }
 }
 
 /// IS-IS with a neighbour and a node that handles notifications.

@@ -98,6 +98,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         bfd: Vec::new(),
         repair_memory: None,
         isis: None,
+        ospf: None,
         controller: None,
         workers: Vec::new(),
         dropped_log_lines: 0,

@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The locators that F learns, from N1 and N2 alone.
-const LOCATORS: [&str; 2] = ["5f00:0:1::/48", "5f00:0:2::/48"];
+pub(crate) const LOCATORS: [&str; 2] = ["5f00:0:1::/48", "5f00:0:2::/48"];
 
 /// MAC addresses of the interfaces toward F, and of those that F has.
-const N1_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 1, 1];
-const F_TO_N1: [u8; 6] = [0x02, 0x5D, 0, 0, 1, 2];
-const F_TO_N2: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 1];
-const N2_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 2];
+pub(crate) const N1_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 1, 1];
+pub(crate) const F_TO_N1: [u8; 6] = [0x02, 0x5D, 0, 0, 1, 2];
+pub(crate) const F_TO_N2: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 1];
+pub(crate) const N2_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 2];
 
 impl Lab {
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
         PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
     }
@@ -36,27 +36,32 @@ impl Lab {
 
     /// The output of `srdma isis show` for a node.
     fn show(&self, node: &str, what: &str) -> Value {
+        self.show_of("isis", node, what)
+    }
+
+    /// The output of a protocol's `show` for a node.
+    pub(crate) fn show_of(&self, protocol: &str, node: &str, what: &str) -> Value {
         let socket = self.directory().join("node").join(node).with_extension("sock");
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        let output = srdma.args(["isis", "show", what, "--json"]).arg(socket).output().expect("the program runs");
+        let output = srdma.args([protocol, "show", what, "--json"]).arg(socket).output().expect("the program runs");
         serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    fn runs(&self, node: &str, line: &str) -> Output {
+    pub(crate) fn runs(&self, node: &str, line: &str) -> Output {
         let words = line.split_whitespace();
         Command::new("ip").args(["netns", "exec", &self.namespace(node)]).args(words).output().expect("ip runs")
     }
 
     /// The output of a command in the namespace of a node.
-    fn inside(&self, node: &str, line: &str) -> String {
+    pub(crate) fn inside(&self, node: &str, line: &str) -> String {
         let output = self.runs(node, line);
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// The prefixes that a kernel has of a protocol's routes.
-    fn routes(&self, node: &str, protocol: &str) -> BTreeSet<String> {
+    pub(crate) fn routes(&self, node: &str, protocol: &str) -> BTreeSet<String> {
         let routes = self.inside(node, &format!("ip -6 route show proto {protocol}"));
         routes.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
     }
@@ -71,7 +76,7 @@ impl Lab {
     }
 
     /// Changes the configuration of a node, which notices by itself.
-    fn configure(&self, node: &str, from: &str, to: &str) {
+    pub(crate) fn configure(&self, node: &str, from: &str, to: &str) {
         let file = self.directory().join("node").join(node).with_extension("toml");
         let text = fs::read_to_string(&file).expect("a configuration");
         assert!(text.contains(from), "{text}");
@@ -95,7 +100,7 @@ impl Lab {
     }
 
     /// Starts a daemon of FRR as the lab does.
-    fn start_frr(&self, daemon: &str) {
+    pub(crate) fn start_frr(&self, daemon: &str) {
         let directory = self.directory().join(FRR);
         let directory = directory.display();
         self.inside(
@@ -108,17 +113,17 @@ impl Lab {
     }
 
     /// Kills a daemon of FRR in a directory of the lab's.
-    fn kill_frr(&self, directory: &str, daemon: &str) {
+    pub(crate) fn kill_frr(&self, directory: &str, daemon: &str) {
         let pid = self.directory().join(directory).join(daemon).with_extension("pid");
         kill(fs::read_to_string(pid).expect("it runs").trim());
     }
 }
 
 /// The directory of F.
-const FRR: &str = "frr";
+pub(crate) const FRR: &str = "frr";
 
 /// Kills a process, and waits until it is gone.
-fn kill(pid: &str) {
+pub(crate) fn kill(pid: &str) {
     assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
     wait_until(|| !Path::new("/proc").join(pid).exists(), || format!("{pid} does not end"));
 }
@@ -142,7 +147,7 @@ fn of_system(lsps: &BTreeSet<Vec<u8>>, last: u8) -> BTreeSet<Vec<u8>> {
     lsps.iter().filter(|pdu| pdu[12..18] == [0, 0, 0, 0, 0, last]).cloned().collect()
 }
 
-fn tshark(capture: &Path, filter: &str) -> usize {
+pub(crate) fn tshark(capture: &Path, filter: &str) -> usize {
     let output = Command::new("tshark").arg("-r").arg(capture).args(["-Y", filter]).output().expect("tshark runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().count()

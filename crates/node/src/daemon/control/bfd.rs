@@ -46,7 +46,9 @@ impl Control {
             Event::Down { diagnostic, is_administrative: false } => {
                 let diagnostic = diagnostic.name();
                 tracing::warn!(target: "bfd", port, peer = %address, diagnostic, "session down");
-                self.isis.lose(peer);
+                if let Some(isis) = &self.isis.handle {
+                    isis.hint(peer);
+                }
                 if let Some(settings) = &self.configuration.controller {
                     self.controller.neighbour_lost(peer, settings);
                 }

@@ -1,71 +1,33 @@
 //! IS-IS in the control task: ports to its task, learnt routes and SIDs from it.
 
 use super::Control;
+use super::routing::RoutingSide;
 use crate::configuration::{IsisCircuit, IsisSettings};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
-use crate::daemon::isis::{Inquiry, IsisEvent, IsisHandle, Learnt, Link, Plan};
+use crate::daemon::isis::{self, Learnt, Link, Plan};
 use crate::daemon::order::Refusal;
+use crate::daemon::ospf;
+use crate::daemon::routing::RoutingEvent;
+use crate::daemon::snapshot::IsisSnapshot;
 use srdma_dataplane::{BackpressureSids, BfdPeer};
+use srdma_io::netlink::KernelNextHop;
 use srdma_node_spec::{Entries, Owner};
 use srdma_wire::Prefix;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-/// The task, while the configuration has one, and what was last exchanged with it.
-#[derive(Debug, Default)]
-pub(super) struct IsisSide {
-    handle: Option<IsisHandle>,
-    learnt: Arc<Learnt>,
-    /// Nodes whose notification SIDs do not count, and for which that was logged.
-    silent: BTreeSet<String>,
-}
-
-impl IsisSide {
-    /// Waits for an event; forever while there is no task.
-    pub(super) async fn event(&mut self) -> IsisEvent {
-        match &mut self.handle {
-            Some(handle) => handle.event().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Handle for requesting the state of the system.
-    pub(super) fn inquiry(&self) -> Option<Inquiry> {
-        self.handle.as_ref().map(IsisHandle::inquiry)
-    }
-
-    /// BFD has lost a peer.
-    pub(super) fn lose(&self, peer: BfdPeer) {
-        if let Some(handle) = &self.handle {
-            handle.lose(peer);
-        }
-    }
-
-    /// Takes leave of the neighbours.
-    pub(super) async fn stop(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            handle.stop().await;
-        }
-    }
-}
+/// The task of IS-IS.
+pub(super) type IsisSide = RoutingSide<Plan, IsisSnapshot, BfdPeer>;
 
 impl Control {
-    /// Updates the task to the present configuration and interfaces.
-    pub(super) async fn settle_isis(&mut self) -> Result<(), Died> {
-        let plan = self.configuration.isis.clone().map(|settings| self.plan(settings));
-        match (plan, &mut self.isis.handle) {
-            (Some(plan), Some(handle)) => handle.follow(plan),
-            (Some(plan), none) => *none = Some(IsisHandle::start(plan)),
-            (None, Some(_)) => {
-                self.isis.stop().await;
-                self.isis.learnt = Arc::default();
-                self.use_learnt().await?;
-            }
-            (None, None) => {}
-        }
-        Ok(())
+    /// Updates the tasks of routing protocols to the present configuration and interfaces.
+    pub(super) async fn settle_routing(&mut self) -> Result<(), Died> {
+        let isis = self.configuration.isis.clone().map(|settings| self.plan(settings));
+        let ospf = self.configuration.ospf.clone().map(|settings| self.plan_of_ospf(settings));
+        let has_ended = self.isis.settle(isis, isis::start).await | self.ospf.settle(ospf, ospf::start).await;
+        if has_ended { self.use_learnt().await } else { Ok(()) }
     }
 
     fn plan(&self, settings: IsisSettings) -> Plan {
@@ -92,42 +54,36 @@ impl Control {
         Plan { links: settings.circuits.iter().map(link).collect(), settings }
     }
 
-    /// Applies an event of the task.
-    pub(super) async fn isis_event(&mut self, event: IsisEvent) -> Result<(), Died> {
-        match event {
-            IsisEvent::Died => tracing::error!(target: "isis", "the IS-IS task has died; its last lines are above"),
-            IsisEvent::Learnt => {
-                if let Some(handle) = &mut self.isis.handle {
-                    self.isis.learnt = handle.learnt();
-                }
-                self.use_learnt().await?;
-            }
+    /// Applies an event of the task of IS-IS.
+    pub(super) async fn isis_event(&mut self, event: RoutingEvent) -> Result<(), Died> {
+        if let RoutingEvent::Died = event {
+            tracing::error!(target: "isis", "the IS-IS task has died; its last lines are above");
         }
-        Ok(())
+        if self.isis.note(&event) { self.use_learnt().await } else { Ok(()) }
     }
 
     /// Applies what was learnt last, and logs once which nodes were ignored.
-    async fn use_learnt(&mut self) -> Result<(), Died> {
-        let learnt = Arc::clone(&self.isis.learnt);
-        self.kernel.lead(&learnt.routes).await;
+    pub(super) async fn use_learnt(&mut self) -> Result<(), Died> {
+        let (isis, ospf) = (Arc::clone(&self.isis.learnt), Arc::clone(&self.ospf.learnt));
+        self.kernel.lead(&routes_of_both(&isis, &ospf)).await;
         self.say_refusal();
-        self.apply_entries(&learnt).await?;
-        for node in learnt.silent.difference(&self.isis.silent.clone()) {
-            let text = "END.C or END.E is announced without the C-flag: nothing is sent there, and earlier entries are \
-                        removed";
+        self.apply_entries(&isis).await?;
+        self.apply_sids_of_ospf(&ospf).await?;
+        let text = "END.C or END.E is announced without the C-flag: nothing is sent there, and earlier entries are \
+                    removed";
+        for node in self.isis.newly_silent() {
             tracing::warn!(target: "isis", node, "{text}");
         }
-        self.isis.silent.clone_from(&learnt.silent);
+        for node in self.ospf.newly_silent() {
+            tracing::warn!(target: "ospf", node, "{text}");
+        }
         Ok(())
     }
 
     /// Brings the layer of IS-IS up to date: where notifications go (D63), BFD sessions with neighbours (D110), and
     /// ways around them (D266).
     async fn apply_entries(&mut self, learnt: &Learnt) -> Result<(), Died> {
-        let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
-            (outer_source, BackpressureSids { outer_source, end_c, end_e })
-        };
-        let backpressure_sids = learnt.sids.iter().map(of_entry).collect();
+        let backpressure_sids = backpressure_sids(learnt);
         let is_other_bfd = self.layers.get(Owner::Isis).bfd != learnt.bfd;
         let (bfd, backups) = (learnt.bfd.clone(), learnt.backups.clone());
         let entries = Entries { backpressure_sids, bfd, backups, ..Entries::default() };
@@ -151,5 +107,39 @@ impl Control {
     /// Gives routes back that the kernel has dropped.
     pub(super) async fn restore_routes(&mut self) -> Result<(), Died> {
         if self.kernel.has_lost_routes() { self.use_learnt().await } else { Ok(()) }
+    }
+}
+
+/// Of two routes to a prefix that of OSPFv3 counts (D279).
+fn routes_of_both(isis: &Learnt, ospf: &Learnt) -> BTreeMap<Prefix, Vec<KernelNextHop>> {
+    let mut routes = isis.routes.clone();
+    routes.extend(ospf.routes.iter().map(|(prefix, hops)| (*prefix, hops.clone())));
+    routes
+}
+
+/// Where notifications go, as entries of the node.
+pub(super) fn backpressure_sids(learnt: &Learnt) -> BTreeMap<Prefix, BackpressureSids> {
+    let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
+        (outer_source, BackpressureSids { outer_source, end_c, end_e })
+    };
+    learnt.sids.iter().map(of_entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D279.
+    #[test]
+    fn of_two_routes_that_of_ospf_counts() {
+        let prefix = |last: u16| Prefix::new(Ipv6Addr::new(0x5F00, 0, last, 0, 0, 0, 0, 0), 48).expect("a prefix");
+        let learnt = |index, prefixes: [u16; 2]| {
+            let hop = KernelNextHop { index, gateway: None };
+            let routes = prefixes.map(|last| (prefix(last), vec![hop])).into();
+            Learnt { routes, ..Learnt::default() }
+        };
+        let routes = routes_of_both(&learnt(1, [1, 2]), &learnt(9, [2, 3]));
+        let found: Vec<(Prefix, u32)> = routes.iter().map(|(prefix, hops)| (*prefix, hops[0].index)).collect();
+        assert_eq!(found, [(prefix(1), 1), (prefix(2), 9), (prefix(3), 9)]);
     }
 }

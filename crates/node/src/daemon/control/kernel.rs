@@ -188,7 +188,7 @@ impl Control {
             self.facts = facts;
             self.reread().await?;
         }
-        self.settle_isis().await
+        self.settle_routing().await
     }
 
     /// Carries out what the kernel's changes have led to.

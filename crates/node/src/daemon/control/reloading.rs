@@ -102,6 +102,7 @@ impl Control {
             Err(reason) => return Ok(Err(reason)),
         };
         let is_other_isis = configuration.isis != self.configuration.isis;
+        let is_other_ospf = configuration.ospf != self.configuration.ospf;
         let before = (self.kernel.mirror.clone(), self.layers.clone());
         self.layers.set(Owner::File, configuration.spec.entries.clone());
         let entries = self.layers.above(Owner::Kernel);
@@ -119,7 +120,7 @@ impl Control {
                 return Ok(Err(format!("{}: {error}", self.path.display())));
             }
         };
-        let commands = effects.commands.len() + usize::from(is_other_isis);
+        let commands = effects.commands.len() + usize::from(is_other_isis) + usize::from(is_other_ospf);
         // One order: no frame that the new interest brings meets the old commands.
         match self.data.change(Some(interest::of(&configuration, &entries)), effects.commands.clone()).await? {
             Ok(()) => {}
@@ -142,7 +143,7 @@ impl Control {
             self.ports[port.index()] = PortDriver::NONE;
         }
         self.settle_with_kernel().await;
-        self.settle_isis().await?;
+        self.settle_routing().await?;
         Ok(Ok(commands))
     }
 

@@ -3,8 +3,7 @@
 use super::Control;
 use crate::configuration::PortInterface;
 use crate::daemon::handle::Died;
-use crate::daemon::isis::Inquiry;
-use crate::daemon::latest::Latest;
+use crate::daemon::latest::{Inquiries, Latest};
 use crate::daemon::metrics::MetricsServer;
 use crate::daemon::repairing::RepairWatch;
 use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, EvictionSnapshot, PortState, Reload, Snapshot};
@@ -71,10 +70,10 @@ impl Reporting {
         }
     }
 
-    fn publish(&mut self, mut snapshot: Snapshot, isis: Option<Inquiry>) {
+    fn publish(&mut self, mut snapshot: Snapshot, inquiries: Inquiries) {
         self.stalls.observe(&mut snapshot);
         self.repairing.observe(&mut snapshot);
-        let latest = Latest::new(snapshot).with_isis(isis);
+        let latest = Latest::new(snapshot).with_inquiries(inquiries);
         if let Some(serving) = &self.serving {
             serving.latest.send_replace(latest);
         } else if let Some((status, metrics)) = self.waiting.take() {
@@ -114,7 +113,8 @@ impl Control {
         if let Some(settings) = &self.configuration.controller {
             self.controller.observe(&snapshot, settings);
         }
-        self.reporting.publish(snapshot, self.isis.inquiry());
+        let inquiries = Inquiries { isis: self.isis.inquiry(), ospf: self.ospf.inquiry() };
+        self.reporting.publish(snapshot, inquiries);
         Ok(())
     }
 

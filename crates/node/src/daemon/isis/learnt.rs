@@ -136,7 +136,7 @@ fn name(id: SystemId, node: &LearnedNode) -> String {
 }
 
 /// D65: SIDs without the C-flag do not count.
-fn is_silent(node: &LearnedNode, behaviors: Behaviors) -> bool {
+pub(in crate::daemon) fn is_silent(node: &LearnedNode, behaviors: Behaviors) -> bool {
     let announces = node.sids.iter().any(|sid| [behaviors.end_c, behaviors.end_e].contains(&sid.behavior));
     announces && !node.handles_notifications()
 }

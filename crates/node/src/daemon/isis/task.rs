@@ -92,7 +92,7 @@ impl Task {
             self.work();
             match self.next().await {
                 Occasion::Order(Some(Order::Follow(plan))) => self.follow(*plan),
-                Occasion::Order(Some(Order::Lost(peer))) => self.lose(peer),
+                Occasion::Order(Some(Order::Hint(peer))) => self.lose(peer),
                 Occasion::Order(Some(Order::Snapshot(reply))) => {
                     // The receiver of the reply may be gone.
                     let _ = reply.send(self.snapshot());

@@ -4,6 +4,7 @@ mod bfd;
 mod congestion;
 mod fast_path;
 mod isis;
+mod ospf;
 mod repair;
 mod steering;
 mod workers;
@@ -39,6 +40,7 @@ impl Collector for Families {
         steering::steering(&mut out, &self.0)?;
         bfd::bfd(&mut out, &self.0)?;
         isis::isis(&mut out, &self.0)?;
+        ospf::ospf(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;
         repair::families(&mut out, &self.0.groups, self.0.repair_memory)?;

@@ -316,6 +316,19 @@ fn circuit(
 }
 
 fn node(id: SystemId, node: &LearnedNode, distance: Option<u64>, behaviors: Behaviors) -> IsisNodeSnapshot {
+    IsisNodeSnapshot {
+        system: id.to_string(),
+        hostname: node.hostname.clone(),
+        distance,
+        has_srv6: node.srv6.is_some(),
+        handles_notifications: node.handles_notifications(),
+        locators: node.locators.iter().map(Prefix::to_string).collect(),
+        sids: sids(node, distance.is_some(), behaviors),
+    }
+}
+
+/// The SIDs of a node, which is in reach or not.
+pub(super) fn sids(node: &LearnedNode, is_reached: bool, behaviors: Behaviors) -> Vec<IsisSidSnapshot> {
     let used = [behaviors.end_c, behaviors.end_e].map(|behavior| node.notification_sid(behavior));
     let sid = |sid: &EndSid| IsisSidSnapshot {
         sid: sid.sid,
@@ -324,17 +337,9 @@ fn node(id: SystemId, node: &LearnedNode, distance: Option<u64>, behaviors: Beha
         structure: sid
             .structure
             .map(|SidStructure { block, node, function, argument }| [block, node, function, argument]),
-        is_used: distance.is_some() && used.contains(&Some(sid.sid)),
+        is_used: is_reached && used.contains(&Some(sid.sid)),
     };
-    IsisNodeSnapshot {
-        system: id.to_string(),
-        hostname: node.hostname.clone(),
-        distance,
-        has_srv6: node.srv6.is_some(),
-        handles_notifications: node.handles_notifications(),
-        locators: node.locators.iter().map(Prefix::to_string).collect(),
-        sids: node.sids.iter().map(sid).collect(),
-    }
+    node.sids.iter().map(sid).collect()
 }
 
 fn counters(speaker: &Speaker) -> BTreeMap<String, u64> {

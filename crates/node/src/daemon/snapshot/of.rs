@@ -95,6 +95,7 @@ impl Snapshot {
             bfd: bfd::of(node),
             repair_memory: repair::memory(node),
             isis: None,
+            ospf: None,
             controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
             workers: Vec::new(),

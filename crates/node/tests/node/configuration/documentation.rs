@@ -68,6 +68,9 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[isis.key]", "[isis]\nkey = { zzz = 1 }"),
     ("[[isis.locator]]", "[isis]\nlocator = [{ zzz = 1 }]"),
     ("[[isis.circuit]]", "[isis]\ncircuit = [{ zzz = 1 }]"),
+    ("[ospf]", "[ospf]\nzzz = 1"),
+    ("[[ospf.locator]]", "[ospf]\nlocator = [{ zzz = 1 }]"),
+    ("[[ospf.circuit]]", "[ospf]\ncircuit = [{ zzz = 1 }]"),
     ("[controller]", "[controller]\nzzz = 1"),
     ("[[controller.link]]", "[controller]\nlink = [{ zzz = 1 }]"),
 ];

@@ -1,6 +1,5 @@
-//! The same advertisement for OSPFv3 (RFC 9513; CN-5.2-1), which the draft leaves open: the C-flag beside the O-flag
-//! of SRv6 Capabilities, and END.C and END.E as End SIDs of a locator. No node runs OSPFv3; these are the octets
-//! that an implementation puts into its Router Information LSA and its SRv6 Locator LSA.
+//! The TLVs of SRv6 (RFC 9513; CN-5.2-1), of which the draft leaves open: the C-flag beside the O-flag of SRv6
+//! Capabilities, and END.C and END.E as End SIDs of a locator.
 //!
 //! ```text
 //! | Type 2 | Length 2 | Value, filled up to whole words |            a TLV, a sub-TLV
@@ -10,10 +9,16 @@
 //!             | locator, filled up to whole words | sub-TLVs … |
 //! sub-TLV 1:  | Flags 1 | reserved 1 | Endpoint Behavior 2 | SID 16 | sub-TLVs … |
 //! sub-TLV 10: | Block 1 | Node 1 | Function 1 | Argument 1 |        lengths in bits
+//!
+//! In an E-Router-LSA (RFC 8362):
+//! sub-TLV 31: | Endpoint Behavior 2 | Flags 1 | reserved 1 | Algorithm 1 | Weight 1 | reserved 2 | SID 16 |
+//!             | sub-TLVs … |
+//! sub-TLV 30: | Block 1 | Node 1 | Function 1 | Argument 1 |
 //! ```
 
-use crate::reader::{Malformed, Reader};
-use crate::tlv::{CapabilityFlags, EndSid, SidStructure, prefix_of};
+use crate::tlv::{put, tlvs};
+use srdma_isis::reader::{Malformed, Reader};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, SidStructure, prefix_of};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
@@ -21,11 +26,14 @@ use std::net::Ipv6Addr;
 pub const SRV6_CAPABILITIES: u16 = 20;
 /// SRv6 Locator, among the TLVs of an SRv6 Locator LSA (RFC 9513 section 7.1).
 pub const SRV6_LOCATOR: u16 = 1;
-/// The function code of SRv6 Locator LSAs (RFC 9513 section 7).
-pub const LOCATOR_LSA: u16 = 42;
 
 const SUB_END_SID: u16 = 1;
 const SUB_SID_STRUCTURE: u16 = 10;
+/// SRv6 End.X SID, and SRv6 SID Structure below it, among the sub-TLVs of Extended LSAs (RFC 9513 section 13).
+const SUB_END_X_SID: u16 = 31;
+const SUB_END_X_SID_STRUCTURE: u16 = 30;
+/// The metric of what cannot be reached (RFC 9513 section 7.1).
+pub const UNREACHABLE: u32 = u32::MAX;
 const WORD: usize = 4;
 
 /// Type of a locator's route (RFC 9513 section 7.1).
@@ -77,9 +85,8 @@ pub struct Locator {
 ///
 /// A TLV that overruns the body, or one too short for its flags.
 pub fn parse_capabilities(body: &[u8]) -> Result<Option<CapabilityFlags>, Malformed> {
-    let mut reader = Reader::new("a Router Information LSA", body);
-    while !reader.is_empty() {
-        let (kind, value) = next(&mut reader)?;
+    for tlv in tlvs("a Router Information LSA", body) {
+        let (kind, value) = tlv?;
         if kind == SRV6_CAPABILITIES {
             return Reader::new("SRv6 capabilities", value).u16().map(|flags| Some(CapabilityFlags(flags)));
         }
@@ -101,10 +108,9 @@ impl Locator {
     ///
     /// A TLV that overruns the body, or a locator that overruns its TLV or is longer than 128 bits.
     pub fn parse_all(body: &[u8]) -> Result<Vec<Self>, Malformed> {
-        let mut reader = Reader::new("an SRv6 Locator LSA", body);
         let mut locators = Vec::new();
-        while !reader.is_empty() {
-            let (kind, value) = next(&mut reader)?;
+        for tlv in tlvs("an SRv6 Locator LSA", body) {
+            let (kind, value) = tlv?;
             if kind == SRV6_LOCATOR {
                 locators.extend(Self::parse(value)?);
             }
@@ -118,8 +124,8 @@ impl Locator {
         let metric = reader.u32()?;
         let prefix = prefix_of(bits, reader.take(octets_of_words(bits))?)?;
         let mut sids = Vec::new();
-        while !reader.is_empty() {
-            let (kind, value) = next(&mut reader)?;
+        for tlv in tlvs("an SRv6 locator", reader.rest()) {
+            let (kind, value) = tlv?;
             if kind == SUB_END_SID {
                 sids.extend(parse_sid(value).ok().filter(|sid| prefix.contains(sid.sid)));
             }
@@ -145,45 +151,63 @@ fn parse_sid(value: &[u8]) -> Result<EndSid, Malformed> {
     let mut reader = Reader::new("an SRv6 End SID", value);
     let [_flags, _reserved] = reader.array()?;
     let (behavior, sid) = (reader.u16()?, Ipv6Addr::from(reader.array::<16>()?));
+    let structure = structure_of(&reader, SUB_SID_STRUCTURE)?;
+    Ok(EndSid { behavior, sid, structure })
+}
+
+/// The structure among the sub-TLVs of a SID.
+fn structure_of(reader: &Reader<'_>, wanted: u16) -> Result<Option<SidStructure>, Malformed> {
     let mut structure = None;
-    while !reader.is_empty() {
-        let (kind, value) = next(&mut reader)?;
-        if kind == SUB_SID_STRUCTURE && structure.replace(SidStructure::parse(value)?).is_some() {
+    for tlv in tlvs("an SRv6 SID", reader.rest()) {
+        let (kind, value) = tlv?;
+        if kind == wanted && structure.replace(SidStructure::parse(value)?).is_some() {
             return Err(Malformed::Value { field: "a SID's structures", found: 2, expected: "at most one" });
         }
     }
-    Ok(EndSid { behavior, sid, structure })
+    Ok(structure)
+}
+
+/// Reads the value of an End.X SID sub-TLV.
+///
+/// # Errors
+///
+/// A value too short for its fields, or a structure that is wrong or repeated.
+pub(crate) fn parse_end_x(kind: u16, value: &[u8]) -> Result<Option<EndXSid>, Malformed> {
+    if kind != SUB_END_X_SID {
+        return Ok(None);
+    }
+    let mut reader = Reader::new("an SRv6 End.X SID", value);
+    let behavior = reader.u16()?;
+    let [flags, _reserved, algorithm, weight, _, _] = reader.array()?;
+    let sid = Ipv6Addr::from(reader.array::<16>()?);
+    let structure = structure_of(&reader, SUB_END_X_SID_STRUCTURE)?;
+    Ok(Some(EndXSid { neighbour: None, flags, algorithm, weight, behavior, sid, structure }))
+}
+
+/// Appends an End.X SID sub-TLV.
+pub(crate) fn put_end_x(sid: &EndXSid, out: &mut Vec<u8>) {
+    let mut value = sid.behavior.to_be_bytes().to_vec();
+    value.extend([sid.flags, 0, sid.algorithm, sid.weight, 0, 0]);
+    value.extend(sid.sid.octets());
+    put_structure(sid.structure, SUB_END_X_SID_STRUCTURE, &mut value);
+    put(out, SUB_END_X_SID, &value);
+}
+
+fn put_structure(structure: Option<SidStructure>, kind: u16, out: &mut Vec<u8>) {
+    if let Some(SidStructure { block, node, function, argument }) = structure {
+        put(out, kind, &[block, node, function, argument]);
+    }
 }
 
 fn put_sid(sid: &EndSid, out: &mut Vec<u8>) {
     let mut value = vec![0, 0];
     value.extend(sid.behavior.to_be_bytes());
     value.extend(sid.sid.octets());
-    if let Some(SidStructure { block, node, function, argument }) = sid.structure {
-        put(&mut value, SUB_SID_STRUCTURE, &[block, node, function, argument]);
-    }
+    put_structure(sid.structure, SUB_SID_STRUCTURE, &mut value);
     put(out, SUB_END_SID, &value);
 }
 
-fn next<'a>(reader: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
-    let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
-    let value = reader.take(length)?;
-    reader.take((length.next_multiple_of(WORD) - length).min(reader.rest().len()))?;
-    Ok((kind, value))
-}
-
-/// Appends a TLV. A value longer than a TLV can be is an error of the caller, and is left out.
-fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    debug_assert!(u16::try_from(value.len()).is_ok(), "a TLV of {} octets", value.len());
-    if let Ok(length) = u16::try_from(value.len()) {
-        out.extend(kind.to_be_bytes());
-        out.extend(length.to_be_bytes());
-        out.extend(value);
-        out.resize(out.len() + value.len().next_multiple_of(WORD) - value.len(), 0);
-    }
-}
-
 /// Octets of the fewest words that hold so many bits (RFC 5340 section A.4.1).
-fn octets_of_words(bits: u8) -> usize {
+pub(crate) fn octets_of_words(bits: u8) -> usize {
     usize::from(bits).div_ceil(8 * WORD) * WORD
 }
