@@ -41,6 +41,7 @@ pub mod rocev2;
 pub mod srh;
 pub mod time;
 pub mod tlv;
+pub mod translation;
 pub mod transport;
 pub mod udp;
 pub mod units;

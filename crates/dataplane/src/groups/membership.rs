@@ -3,7 +3,7 @@
 use super::buffer_memory::BufferShare;
 use super::repair::{StoredPacket, repair_of, succeeding_repair};
 use super::state::BranchOffsets;
-use super::{GroupState, Groups, ResponseMarking, Surroundings, proxy_prefix};
+use super::{GroupState, Groups, ResponseMarking, Surroundings};
 use crate::config::{ConfigError, NodeConfig};
 use crate::counters::GroupCounters;
 use crate::event::Event;
@@ -84,7 +84,7 @@ impl Groups {
             let (proxy, group) = (entry.proxy, entry.id.0);
             return Err(ConfigError::ProxyInUse { proxy, group, owner: owner.entry.id.0 });
         }
-        if around.tables.lookup_main(&entry.proxy.octets()) == Some(Target::Local) {
+        if around.tables.lookup_host(&entry.proxy.octets()) == Some(Target::Local) {
             return Err(ConfigError::ProxyIsOwn { proxy: entry.proxy, group: entry.id.0 });
         }
         around.security.check_proxy_in_domain(entry)
@@ -115,7 +115,7 @@ impl Groups {
         let mut state = match self.slots[index].take() {
             None => group_state(entry, headers, share, restarted || goes_on),
             Some(before) => {
-                around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
+                around.tables.withdraw_proxy(before.entry.proxy, index as u32);
                 succeeding_state(before, entry, headers, share, restarted, &mut self.pending.effects)
             }
         };
@@ -124,7 +124,7 @@ impl Groups {
         if !is_owned {
             state.unsent.clear();
         }
-        let unused = around.tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
+        let unused = around.tables.claim_proxy(state.entry.proxy, index as u32);
         self.slots[index] = Some(state);
         self.forget_evictions(index);
         self.rearm(index as u32);
@@ -162,7 +162,7 @@ impl Groups {
         if let Some(mut state) = self.slots[index].take() {
             let kept = state.repair.iter_mut().flat_map(|repair| repair.drain());
             self.pending.effects.released.extend(kept);
-            tables.withdraw(proxy_prefix(&state.entry), Target::Group(index as u32));
+            tables.withdraw_proxy(state.entry.proxy, index as u32);
         }
         self.timers.arm(index as u32, None);
         self.journal_membership(index as u32);

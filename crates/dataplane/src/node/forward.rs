@@ -395,6 +395,7 @@ impl Node {
         reason: DropReason,
         mut error: Icmpv6Error,
     ) {
+        self.restore_ipv4(&mut frame, &mut error, pool);
         if let Icmpv6Error::PacketTooBig(link_mtu) = error {
             // The source of what was encapsulated here can send less, but not less than any link carries (RFC 2473
             // section 7.1, RFC 8200 section 5).
