@@ -10,6 +10,7 @@
 //! serves all of them.
 
 #[cfg(feature = "client")]
+mod address;
 mod client;
 mod event;
 mod group;

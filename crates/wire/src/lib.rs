@@ -56,7 +56,7 @@ pub use ipv4::{Ipv4, Ipv4View};
 pub use ipv6::{Ipv6, Ipv6View, NextHeader};
 pub use path_mtu::PathMtu;
 pub use pfc::Pfc;
-pub use prefix::{Prefix, PrefixError};
+pub use prefix::{Prefix, PrefixError, host_address};
 pub use probe::{Probe, ProbePacket, ProbeView};
 pub use psn::{Psn, Qpn};
 pub use srh::{Srh, SrhValue, SrhView};

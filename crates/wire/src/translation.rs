@@ -108,6 +108,13 @@ pub fn ipv4_header(ipv6: &Ipv6View) -> Result<Ipv4View, NotTranslated> {
     Ok(view)
 }
 
+/// The ICRC of a packet in IPv6 from that of the same atomic datagram in IPv4; and that in IPv4 from that in IPv6, for
+/// the difference is one. `udp_length` is that of the datagram.
+pub fn icrc_in_other_version(ipv6: &Ipv6View, udp_length: u16, icrc: Icrc) -> Result<Icrc, NotTranslated> {
+    let behind = Shift::octets(udp_length.saturating_sub(Icrc::LEN as u16));
+    Ok(icrc.changed_by(between_versions(&ipv4_header(ipv6)?, ipv6).then(behind)))
+}
+
 fn rocev2(octets: &[u8], len: usize) -> Result<&UdpView, NotTranslated> {
     let (udp, _) = UdpView::split(octets).map_err(|_| NotTranslated::NotRocev2)?;
     let is_whole = usize::from(udp.length()) == len && len >= UdpView::LEN + Icrc::LEN;

@@ -16,7 +16,9 @@ use srdma_aggregation::{
     Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
     WindowMode, is_older,
 };
-use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy, PsnOffset};
+use srdma_group::{
+    Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Parent, Policy, PsnOffset, is_mixed,
+};
 use srdma_repair::Effects;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
@@ -86,6 +88,10 @@ impl Groups {
         }
         if around.tables.lookup_host(&entry.proxy.octets()) == Some(Target::Local) {
             return Err(ConfigError::ProxyIsOwn { proxy: entry.proxy, group: entry.id.0 });
+        }
+        let (proxy, group) = (entry.proxy, entry.id.0);
+        if let Some(address) = members_of(entry).find(|address| is_mixed(*address, proxy)) {
+            return Err(ConfigError::MixedFamilies { address, proxy, group });
         }
         around.security.check_proxy_in_domain(entry)
     }
@@ -203,6 +209,16 @@ impl Groups {
 }
 
 /// The headend's outer headers, behind room for the Ethernet header.
+/// The addresses of hosts in an entry.
+fn members_of(entry: &GroupEntry) -> impl Iterator<Item = Ipv6Addr> {
+    let source = match entry.parent {
+        Parent::Source(source) => Some(source.address),
+        Parent::Node { .. } => entry.headend.as_ref().map(|headend| headend.source.address),
+    };
+    let listed = entry.headend.iter().flat_map(|headend| &headend.lists).flat_map(|list| &list.receivers);
+    source.into_iter().chain(entry.receivers.iter().chain(listed).map(|receiver| receiver.address))
+}
+
 fn headers_for(entry: &GroupEntry, config: &NodeConfig, security: &Security) -> Result<Vec<u8>, ConfigError> {
     let Some(headend) = &entry.headend else {
         return Ok(Vec::new());

@@ -284,6 +284,28 @@ fn the_source_gets_icmpv4_errors() {
     assert_eq!(error(&mut headend(), &model::sealed(long)), (3, 4, 4608 - 40 - 24 - 64 - 20));
 }
 
+/// D273: members of the other family are refused, whoever made the entry.
+#[test]
+fn an_entry_has_one_family() {
+    let group = Group::new(record(&receivers())).unwrap();
+    let refused = |node: usize, change: &dyn Fn(&mut GroupEntry)| {
+        let mut bench = Bench::new(HEADEND, 2);
+        let mut entry = group.at(NodeIndex(node)).unwrap();
+        change(&mut entry);
+        bench.node.apply(Command::AddGroup(Box::new(entry))).unwrap_err().to_string()
+    };
+    let other = address("2001:db8:2::1");
+    let texts = [
+        refused(0, &|entry| entry.parent = Parent::Source(Source { address: other, qpn: entry.designated_qpn })),
+        refused(0, &|entry| entry.headend.as_mut().unwrap().lists[0].receivers[1].address = other),
+        refused(1, &|entry| entry.receivers[0].address = other),
+    ];
+    for text in texts {
+        let expected = "group 1: mixed address families: 2001:db8:2::1 and Proxy Address 10.255.0.100 are not both";
+        assert!(text.starts_with(expected), "{text}");
+    }
+}
+
 /// A member that is no neighbour is behind an IPv4 route; a group that has ended leaves nothing behind.
 #[test]
 fn the_proxy_address_goes_with_its_group() {
