@@ -284,7 +284,33 @@ fn the_source_gets_icmpv4_errors() {
     assert_eq!(error(&mut headend(), &model::sealed(long)), (3, 4, 4608 - 40 - 24 - 64 - 20));
 }
 
-/// D273: members of the other family are refused, whoever made the entry.
+/// D36, D274: at a border no host sends from a Proxy Address; the group's packets pass.
+#[test]
+fn borders_admit_packets_of_groups() {
+    let packets = captured();
+    let bordered = |mut bench: Bench, port: u16| {
+        bench.apply(Command::SetDomain(Domain {
+            sids: vec![crate::common::prefix("5f00::/16")],
+            infrastructure: ["2001:db8:6::/48", "2001:db8:a::/48"].map(crate::common::prefix).to_vec(),
+            proxies: vec![Prefix::of_ipv4(Ipv4Addr::new(10, 255, 0, 0), 16).unwrap()],
+        }));
+        bench.apply(Command::SetBorder { port: PortId(port), sources: Vec::new() });
+        bench
+    };
+    let mut root = bordered(headend(), 0);
+    assert_eq!(root.send(0, &packets[WRITE]).len(), 1);
+    let mut forged = packets[WRITE].clone();
+    forged[12..16].copy_from_slice(&[10, 255, 0, 100]);
+    assert_eq!(root.send(0, &model::sealed(forged)), []);
+    assert_eq!(only_drop(&root, 0), "forged_source");
+    let mut edge = bordered(edge(), 1);
+    assert_eq!(edge.send(0, &packets[TUNNELLED]).len(), 2);
+    edge.send(1, &packets[ACKS[0]]);
+    assert_eq!(edge.send(1, &packets[ACKS[1]]).len(), 1);
+    assert_eq!(edge.drops(1), []);
+}
+
+/// D273: members of the other family are refused, in entries too.
 #[test]
 fn an_entry_has_one_family() {
     let group = Group::new(record(&receivers())).unwrap();
