@@ -9,8 +9,8 @@
 //! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`)
 //! serves all of them.
 
-#[cfg(feature = "client")]
 mod address;
+#[cfg(feature = "client")]
 mod client;
 mod event;
 mod group;
