@@ -286,26 +286,8 @@ impl Node {
         match self.ports.place_for(copy.port, len) {
             Some(place) if len <= copy.most_octets as usize => place.fill(Frame::copy_of(head, body, Some(icrc.0))),
             _ => {
-                let frame = Frame::copy_of(head, body, Some(icrc.0));
-                self.transmit_copy(&context.of_copies(), frame, pool, index, copy);
+                self.transmit(&context.of_copies(), Frame::copy_of(head, body, Some(icrc.0)), pool, index);
             }
-        }
-    }
-
-    /// A copy that is looked at before it leaves.
-    #[inline(never)]
-    fn transmit_copy(
-        &mut self,
-        context: &PacketContext,
-        frame: Frame,
-        pool: &mut Pool,
-        adjacency: u32,
-        copy: &EdgeCopy,
-    ) {
-        if copy.rewritten.is_to_ipv4() {
-            self.transmit_in_ipv4(context, frame, pool, adjacency);
-        } else {
-            self.transmit(context, frame, pool, adjacency);
         }
     }
 

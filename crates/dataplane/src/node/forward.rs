@@ -362,7 +362,7 @@ impl Node {
         check.err().map(Verdict::Drop)
     }
 
-    /// Sends a packet to a neighbour. Returns whether it was enqueued.
+    /// Sends an IPv6 packet to a neighbour, translated if that has IPv4 (D272). Returns whether it was enqueued.
     pub(super) fn transmit(
         &mut self,
         context: &PacketContext,
@@ -370,6 +370,9 @@ impl Node {
         pool: &mut Pool,
         adjacency: u32,
     ) -> bool {
+        if self.tables.adjacency(adjacency).is_ipv4() {
+            return self.transmit_in_ipv4(context, frame, pool, adjacency);
+        }
         let verdict = self.rewrite(context, &mut frame, pool, adjacency);
         self.dispatch(verdict, context, frame, pool)
     }

@@ -145,13 +145,14 @@ impl Node {
         mut frame: Frame,
         pool: &mut Pool,
         adjacency: u32,
-    ) {
+    ) -> bool {
         if let Err(reason) = translation::to_ipv4(&mut frame, pool) {
-            return self.ports.drop_frame(context, frame, pool, reason);
+            self.ports.drop_frame(context, frame, pool, reason);
+            return false;
         }
         let (mut context, progress) = (*context, sent(context.table));
         let verdict = self.leave_ipv4(&mut context, &progress, adjacency, &mut frame, pool);
-        self.dispatch(verdict, &context, frame, pool);
+        self.dispatch(verdict, &context, frame, pool)
     }
 
     /// A packet of an IPv4 host to its group that causes an error is IPv4 again, as its source knows it.

@@ -12,7 +12,6 @@ use crate::entropy;
 use crate::fast_cnp::FirstHop;
 use crate::groups::{Data, Outbox, Request, ResolvedCopy, behind_outer};
 use crate::headers::{AFTER_IPV6, IPV6, decrement, ipv6, ipv6_mut};
-use crate::ipv4::is_from_mapped;
 use crate::multicast::{data_packet, is_carried};
 use crate::tables::MulticastKey;
 use srdma_aggregation::BranchIndex;
@@ -425,10 +424,6 @@ impl Node {
 
     pub(super) fn send_response(&mut self, now: Instant, packet: Result<(Frame, u32), DropReason>, pool: &mut Pool) {
         match packet {
-            // Of the group's own address, it is to the source; nodes send in their own names (D12).
-            Ok((frame, adjacency)) if is_from_mapped(frame.head(pool)) => {
-                self.transmit_in_ipv4(&PacketContext::own(now), frame, pool, adjacency);
-            }
             Ok((frame, adjacency)) => {
                 self.transmit(&PacketContext::own(now), frame, pool, adjacency);
             }
