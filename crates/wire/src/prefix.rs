@@ -175,7 +175,7 @@ mod tests {
         assert_eq!("10.0.0.1/8".parse::<Prefix>(), Err(PrefixError::BitsBehind));
         assert_eq!("10.0.0.0/8".parse(), Ok(Prefix::of_ipv4(Ipv4Addr::new(10, 0, 0, 0), 8).expect("a length")));
         assert_eq!("10.0.0.0/8".parse(), "::ffff:10.0.0.0/104".parse::<Prefix>());
-        for wrong in ["", "/", "2001:db8::", "2001:db8::/", "2001:db8::/129", "2001:db8::/+32", "10.0.0.0/8"] {
+        for wrong in ["", "/", "2001:db8::", "2001:db8::/", "2001:db8::/129", "2001:db8::/+32", "10.0.0.0/33"] {
             assert_eq!(wrong.parse::<Prefix>(), Err(PrefixError::Syntax), "{wrong}");
         }
     }
