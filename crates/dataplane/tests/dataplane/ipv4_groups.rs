@@ -259,6 +259,28 @@ fn ipv6_packets_with_mapped_sources_are_refused() {
     assert_eq!(only_drop(&bench, 1), "bad_source");
 }
 
+/// D274: a port with classes puts copies and responses in that of their Type of Service, and marks them there.
+#[test]
+fn ports_with_classes_mark_copies() {
+    let packets = captured();
+    let mut bench = edge();
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[0].marking = Some(Marking { k_min_octets: 0, k_max_octets: 0, p_max: 1.0 });
+    bench.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    // ECT(0) becomes CE, which the ICRC does not cover.
+    let marked = COPIES.map(|copy| {
+        let mut copy = packets[copy].clone();
+        copy[1] = 3;
+        (1, model::sealed(copy))
+    });
+    let sent = bench.send(0, &packets[TUNNELLED]);
+    // The first one meets an empty queue.
+    assert_eq!(sent, [(1, packets[COPIES[0]].clone()), marked[1].clone()]);
+    let classes: Vec<u64> = (0..8).map(|class| bench.node.class_counters(PortId(1), class).unwrap().sent.frames).collect();
+    assert_eq!(classes, [2, 0, 0, 0, 0, 0, 0, 0]);
+}
+
 /// D259, D274: errors about a source's packets are ICMPv4.
 #[test]
 fn the_source_gets_icmpv4_errors() {
