@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Writes scapy_01 to 07, scapy_10 to 12 and neg_icrc_mutations of testdata/golden, or checks that they are there.
+"""Writes scapy_01 to 07, scapy_10 to 13 and neg_icrc_mutations of testdata/golden, or checks that they are there.
 
     tools/golden/captures.py --check          compare with testdata/golden, frame by frame
     tools/golden/captures.py --out DIRECTORY  write them
 
 Layers, lengths, checksums and option encodings are scapy's (2.5 or later: Debian's python3-scapy), the ICRC is that of
 icrc.py. What the drafts leave open follows docs/spec/decisions.md: D4 to D9 for End.MT, D40 to D43 for Fast CNP, D60
-for END.C and END.E. That is this project's own reading, written apart from its code, and no other implementation.
+for END.C and END.E, D272 for IPv4 in groups. That is this project's own reading, written apart from its code, and no
+other implementation.
 """
 
 import hashlib
@@ -309,6 +310,52 @@ def ipv4():
     return [bytes(packet) for packet in packets + [datagram(64), first_piece] + later]
 
 
+def ipv4_groups():
+    """A group of IPv4 (D272). By number: 1 a WRITE ONLY of the source, 2 its translation, 3 that in the headend's outer
+    headers, 4 and 5 the copies for R1 and R2; 6 a SEND ONLY with a UDP checksum, 7 its translation, 8 the copy for R1;
+    9 and 10 ACKs of R1 and R2, 11 the ACK that the source gets; 12 and 13 a WRITE ONLY and its copy for R1, where the
+    source's region begins at 0x7F0011220000 with key 0x1234, that of R1 at 0x7E0000000000 with key 0x9001."""
+    source, proxy = "10.1.0.1", "10.255.0.100"
+    receivers = [("10.2.0.1", 0x111), ("10.2.0.2", 0x222)]
+    mapped = lambda address: "::ffff:" + address
+    payload = b"RDMA-MULTICAST-PAYLOAD-0123456789"
+    pad = -len(payload) % 4
+
+    def write(network, qpn, address=0x7F0011223344, key=0x1234):
+        reth = struct.pack("!QII", address, key, len(payload))
+        header = bth(0x0A, qpn, 100, pad, ack_request=1)
+        return rocev2(network, 0xD001, header, reth + payload + bytes(pad))
+
+    def send(network, qpn):
+        return rocev2(network, 0xD001, bth(0x04, qpn, 101), b"sendonly", checksum=True)
+
+    def response(sender, receiver, qpn, source_port, msn):
+        # Atomic datagrams, as copies and translations are.
+        network = IP(src=sender, dst=receiver, ttl=64, id=0, flags="DF")
+        return rocev2(network, source_port, bth(0x11, qpn, 100), bytes(AETH(syndrome=0x1F, msn=msn))[:4])
+
+    of_source = IP(src=source, dst=proxy, tos=2, ttl=64, id=7, flags="DF")
+    translated = lambda hop_limit: IPv6(src=mapped(source), dst=mapped(proxy), tc=2, fl=0, hlim=hop_limit)
+    copied = lambda address: IP(src=proxy, dst=address, tos=2, ttl=62, id=0, flags="DF")
+    tlv = receiver_list(EDGE_1, [(mapped(address), qpn) for address, qpn in receivers])
+    (r1, qpn_1), (r2, qpn_2) = receivers
+    return [
+        write(of_source, DESIGNATED_QPN),
+        write(translated(64), DESIGNATED_QPN),
+        tunnelled(SID_1, [mapped(proxy)], tlv, write(translated(63), DESIGNATED_QPN)),
+        write(copied(r1), qpn_1),
+        write(copied(r2), qpn_2),
+        send(of_source, DESIGNATED_QPN),
+        send(translated(64), DESIGNATED_QPN),
+        send(copied(r1), qpn_1),
+        response(r1, proxy, DESIGNATED_QPN, 0xD002, 1),
+        response(r2, proxy, DESIGNATED_QPN, 0xD002, 1),
+        response(proxy, source, 0x77, 0xC077, 1),
+        write(of_source, DESIGNATED_QPN),
+        write(copied(r1), qpn_1, 0x7E0000003344, 0x9001),
+    ]
+
+
 def mutations():
     """One bit of a packet changed, its ICRC not: the first five are in fields that the ICRC leaves out."""
     masked = [(7, 1), (1, 1), (3, 1), (46, 1), (52, 1)]
@@ -332,6 +379,7 @@ CAPTURES = {
     "scapy_10_vlan.pcap": vlans,
     "scapy_11_cnp_values.pcap": cnp_values,
     "scapy_12_ipv4.pcap": ipv4,
+    "scapy_13_ipv4_groups.pcap": ipv4_groups,
     "neg_icrc_mutations.pcap": mutations,
 }
 

@@ -1,5 +1,6 @@
 //! Groups as clients read and create them.
 
+use crate::address;
 use crate::source::{SourceService, SourceState};
 use serde::{Deserialize, Serialize};
 use srdma_group::{Policy, RepairMode, RepairPolicy};
@@ -17,7 +18,7 @@ pub struct NewGroup {
     pub name: Option<String>,
     pub source: SourceAddress,
     /// The group's Proxy Address [default: one of the tenant's pool].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "address::optional")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub proxy: Option<Ipv6Addr>,
     /// The Designated QPN, 24 bits.
@@ -127,6 +128,7 @@ impl SourceTransport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceAddress {
+    #[serde(deserialize_with = "address::host")]
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
     /// Its own queue pair, 24 bits.

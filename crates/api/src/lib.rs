@@ -9,6 +9,7 @@
 //! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`)
 //! serves all of them.
 
+mod address;
 #[cfg(feature = "client")]
 mod client;
 mod event;

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn an_error_names_the_text() {
         for (one, expected) in [
-            ("2001:db8::", "2001:db8::: expected an IPv6 prefix such as 2001:db8::/32"),
+            ("2001:db8::", "2001:db8::: expected a prefix such as 2001:db8::/32 or 192.0.2.0/24"),
             ("2001:db8::1/32", "2001:db8::1/32: bits are set behind the prefix"),
         ] {
             let read = serde_json::from_str::<Both>(&format!(r#"{{"many":[],"one":"{one}"}}"#));

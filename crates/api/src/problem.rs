@@ -83,6 +83,7 @@ problem_types! {
     InvalidPsn "invalid-psn" 422 "A PSN has 24 bits",
     InvalidPathMtu "invalid-path-mtu" 422 "Not a path MTU of RDMA",
     InvalidAddress "invalid-address" 422 "Not a unicast address of a host",
+    MixedFamilies "mixed-families" 422 "Source, receivers and Proxy Address are all IPv4, or all IPv6",
     MissingRegion "missing-region" 422 "The group carries WRITE: each receiver needs a memory region",
     InvalidRegions "invalid-regions" 422 "Up to 16 regions, each with its own rkey, and one at a receiver for each",
     TooManyPlacements "too-many-placements" 429 "The limit of concurrent placements is reached",

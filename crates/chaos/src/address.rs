@@ -8,6 +8,7 @@
 //! | receiver 12 at two nodes | `2001:db8:bc::12` |
 //! | a group's Proxy Address | `2001:db8:cc::1` |
 //! | an external host at node 7 | `2001:db8:dd:7::1` |
+//! | in a schedule with IPv4 hosts: these | `10.170.0.1`, `10.187.0.18`, `10.204.0.1`: decimals as they are written |
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
@@ -19,7 +20,7 @@ use srdma_random::Stream;
 use srdma_rc::MemoryKey;
 use srdma_sim::addressing::{self, NodeAddresses};
 use srdma_wire::{Prefix, Qpn};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 fn number(position: usize) -> u16 {
     addressing::decimal(position as u16 + 1)
@@ -28,6 +29,13 @@ fn number(position: usize) -> u16 {
 /// Any PSN offset, the same for a number each time.
 pub fn psn_offset(number: u64) -> PsnOffset {
     PsnOffset::new(Stream::new(number, "PSN offset").below(1 << 24) as u32).unwrap_or_default()
+}
+
+/// The address that a source, receiver or group has where hosts are IPv4: of the kind of its own one, and its number.
+pub fn in_ipv4(address: Ipv6Addr) -> Ipv6Addr {
+    let [_, _, kind, .., number] = address.segments();
+    let [high, low] = number.to_be_bytes();
+    Ipv4Addr::new(10, kind as u8, high, low).to_ipv6_mapped()
 }
 
 pub fn source(source: usize) -> Ipv6Addr {
@@ -80,7 +88,12 @@ pub fn locator(node: usize) -> Prefix {
 
 /// The domain's boundary (RFC 8754 section 5.1).
 pub fn domain() -> Domain {
-    Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc)] }
+    Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc), ipv4_proxies()] }
+}
+
+/// The Proxy Addresses of IPv4.
+fn ipv4_proxies() -> Prefix {
+    Prefix::of_ipv4(Ipv4Addr::new(10, 0xcc, 0, 0), 16).expect("16 bits are a prefix")
 }
 
 fn subnet(kind: u16, position: usize) -> Prefix {

@@ -18,6 +18,7 @@ use srdma_sim::retransmission::Retransmission;
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// Minimum interval between CNPs of a receiver.
@@ -48,6 +49,7 @@ pub(crate) struct Flow<'s> {
     layout: Layout,
     data: Arc<Vec<u8>>,
     source: ElementId,
+    proxy: Ipv6Addr,
     pub(crate) qpn: Qpn,
     /// Members in the stored record.
     pub(crate) members: Vec<Participant>,
@@ -108,6 +110,7 @@ impl<'s> Flow<'s> {
             layout,
             data: Arc::new(data),
             source: testbed.sources[plan.source],
+            proxy: testbed.proxy(number),
             qpn: address::source_qpn(number),
             members: Vec::new(),
             insiders: BTreeSet::new(),
@@ -147,7 +150,7 @@ impl<'s> Flow<'s> {
             receive_queue_depth: messages,
             cnp_interval_ns: Some(CNP_INTERVAL_NS),
             habits: Habits { retry_count_7_is_unlimited: self.plan.unlimited_retries, ..habits },
-            ..QueuePairConfig::new(qpn, address::proxy(self.number), address::designated_qpn(self.number))
+            ..QueuePairConfig::new(qpn, self.proxy, address::designated_qpn(self.number))
         }
     }
 

@@ -9,6 +9,7 @@ use srdma_aggregation::Acknowledgements;
 use srdma_dataplane::Node;
 use srdma_frame::PortId;
 use srdma_group::GroupId;
+use srdma_sim::ipv4_host::frame_in_ipv4;
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
@@ -78,7 +79,9 @@ impl World<'_> {
             source: ATTACKER_MAC,
             ethertype: EtherType::IPV6,
         };
-        [ethernet.emit().as_bytes(), packet].concat()
+        let frame = [ethernet.emit().as_bytes(), packet].concat();
+        // A packet from one IPv4 host to another, or to its group, is IPv4.
+        frame_in_ipv4(&frame).unwrap_or(frame)
     }
 
     /// A node's drops of packets received on a port.
@@ -115,8 +118,8 @@ impl World<'_> {
         match forgery.claims {
             Claim::Receiver(receiver) => self.testbed.receiver_address(receiver),
             Claim::Node(node) => address::node(node).loopback,
-            Claim::Proxy => address::proxy(forgery.group),
-            Claim::Source => address::source(self.flows[forgery.group].plan.source),
+            Claim::Proxy => self.testbed.proxy(forgery.group),
+            Claim::Source => self.testbed.source_address(self.flows[forgery.group].plan.source),
             Claim::External => match forgery.from {
                 Attacker::External(node) => address::external_host(node),
                 Attacker::Receiver(receiver) => self.testbed.receiver_address(receiver),
@@ -126,7 +129,7 @@ impl World<'_> {
 
     /// The packet from its IPv6 header on; `None` when the group has no members left.
     fn forged_packet(&mut self, forgery: &Forgery, psn: Psn) -> Option<Vec<u8>> {
-        let (proxy, source) = (address::proxy(forgery.group), self.claimed(forgery));
+        let (proxy, source) = (self.testbed.proxy(forgery.group), self.claimed(forgery));
         let designated = address::designated_qpn(forgery.group);
         match forgery.message {
             Message::Ack | Message::SequenceNak | Message::RnrNak | Message::FatalNak | Message::Cnp => {
@@ -143,7 +146,7 @@ impl World<'_> {
             }
             Message::TamperedTlv => {
                 let (address, qpn, edge) = self.random_member(forgery.group)?;
-                let inside = address::source(self.flows[forgery.group].plan.source);
+                let inside = self.testbed.source_address(self.flows[forgery.group].plan.source);
                 let octets = [FORGED; PATH_MTU_OCTETS as usize];
                 let inner = packet(&of_host(inside, proxy), data_header(designated, psn), &octets);
                 encapsulated(source, edge, proxy, (address, qpn), &inner)

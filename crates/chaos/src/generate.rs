@@ -36,6 +36,13 @@ const AMPLE_PACKETS: u32 = 1_024;
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_6(seed);
+        schedule.ipv4_hosts = Rng::new(seed, "IPv4 hosts").one_in(4);
+        schedule
+    }
+
+    /// The same before hosts were IPv4.
+    pub fn from_seed_of_version_6(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_5(seed);
         draw_own_psns(&mut schedule);
         schedule
@@ -70,9 +77,18 @@ impl Schedule {
         let receivers = draw_receivers(&mut rng, &nodes);
         let link = draw_link(&mut rng, nodes.len() + receivers.len());
         let groups = draw_groups(&mut rng, nodes.len(), receivers.len());
-        let (events, retransmission) = (Vec::new(), Retransmission::GoBackN);
-        let mut schedule =
-            Schedule { seed, nodes, receivers, link, groups, events, faults_end_ns: 0, workers: 1, retransmission };
+        let mut schedule = Schedule {
+            seed,
+            nodes,
+            receivers,
+            link,
+            groups,
+            events: Vec::new(),
+            faults_end_ns: 0,
+            workers: 1,
+            retransmission: Retransmission::GoBackN,
+            ipv4_hosts: false,
+        };
         let scale = Scale::of(&schedule);
         for group in &mut schedule.groups {
             group.start_ns = if rng.one_in(2) { 0 } else { rng.range(0, scale.transfer_ns) };

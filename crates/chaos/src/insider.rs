@@ -14,6 +14,7 @@ use crate::{address, summary};
 use srdma_frame::PortId;
 use srdma_sim::network::Direction;
 use srdma_wire::{Ethernet, Ipv6, Psn, Udp};
+use std::net::Ipv6Addr;
 
 /// Untrue responses per schedule.
 const RESPONSES: (u64, u64) = (1, 16);
@@ -106,11 +107,12 @@ impl World<'_> {
                 let link = self.testbed.link_above(below, parent)?;
                 let loopback = address::node(below).loopback;
                 let mut seen = self.network.kept_for_replay(link, Direction::Up);
-                let source_port = seen.find_map(|frame| source_port_of(frame, untrue.group, loopback))?;
+                let source_port =
+                    seen.find_map(|frame| source_port_of(frame, self.testbed.proxy(untrue.group), loopback))?;
                 (parent, self.testbed.port_to_node(parent, below)?, loopback, source_port)
             }
         };
-        let addresses = PacketAddresses { source, destination: address::proxy(untrue.group), source_port };
+        let addresses = PacketAddresses { source, destination: self.testbed.proxy(untrue.group), source_port };
         let packet = forge::response(&addresses, untrue.kind, address::designated_qpn(untrue.group), psn);
         Some((node, port, packet))
     }
@@ -147,8 +149,8 @@ impl World<'_> {
 }
 
 /// The source port of a group's response from a node: what an attacker on the path sees of its epoch (D12).
-fn source_port_of(frame: &[u8], group: usize, loopback: std::net::Ipv6Addr) -> Option<u16> {
+fn source_port_of(frame: &[u8], proxy: Ipv6Addr, loopback: Ipv6Addr) -> Option<u16> {
     let (ipv6, rest) = Ipv6::parse(frame.get(Ethernet::LEN..)?).ok()?;
     let (udp, _) = Udp::parse(rest).ok()?;
-    (ipv6.source == loopback && ipv6.destination == address::proxy(group)).then_some(udp.source_port)
+    (ipv6.source == loopback && ipv6.destination == proxy).then_some(udp.source_port)
 }

@@ -39,6 +39,9 @@ pub struct Schedule {
     /// Retransmission by sources and receivers.
     #[serde(default, skip_serializing_if = "Retransmission::is_go_back_n")]
     pub retransmission: Retransmission,
+    /// Sources and receivers are IPv4 hosts (D272).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipv4_hosts: bool,
 }
 
 impl Schedule {

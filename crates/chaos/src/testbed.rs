@@ -58,6 +58,7 @@ pub(crate) struct Testbed {
     groups: usize,
     /// Workers of each node.
     workers: u16,
+    ipv4_hosts: bool,
     seed: u64,
     first_node: usize,
     first_receiver: usize,
@@ -85,6 +86,7 @@ impl Testbed {
             below: below(schedule),
             groups: schedule.groups.len(),
             workers: schedule.workers,
+            ipv4_hosts: schedule.ipv4_hosts,
             seed: schedule.seed,
             first_node: sources,
             first_receiver,
@@ -98,7 +100,7 @@ impl Testbed {
         for source in 0..sources {
             let mac = addressing::mac(source, HOST_PORT);
             let gateway = testbed.mac_of(0, Peer::Source(source));
-            let host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
+            let host = Host::new(&HostConfig { address: testbed.source_address(source), mac, gateway });
             testbed.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes.len() {
@@ -116,7 +118,19 @@ impl Testbed {
     }
 
     pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
-        address::receiver(receiver, self.edges[receiver])
+        self.of_host(address::receiver(receiver, self.edges[receiver]))
+    }
+
+    pub(crate) fn source_address(&self, source: usize) -> Ipv6Addr {
+        self.of_host(address::source(source))
+    }
+
+    pub(crate) fn proxy(&self, group: usize) -> Ipv6Addr {
+        self.of_host(address::proxy(group))
+    }
+
+    fn of_host(&self, address: Ipv6Addr) -> Ipv6Addr {
+        if self.ipv4_hosts { address::in_ipv4(address) } else { address }
     }
 
     pub(crate) fn edge_of(&self, receiver: usize) -> usize {
@@ -137,7 +151,7 @@ impl Testbed {
         value.apply(Command::SetDomain(address::domain()))?;
         for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
             let sources = match *peer {
-                Peer::Source(source) => vec![Prefix::host(address::source(source))],
+                Peer::Source(source) => vec![Prefix::host(self.source_address(source))],
                 Peer::Receiver(receiver) => vec![Prefix::host(self.receiver_address(receiver))],
                 Peer::External => Vec::new(),
                 Peer::Node(_) => continue,
@@ -297,7 +311,7 @@ impl Testbed {
         match peer {
             Peer::Source(source) => {
                 let mac = addressing::mac(source, HOST_PORT);
-                Neighbour { address: address::source(source), mac, prefixes: Vec::new() }
+                Neighbour { address: self.source_address(source), mac, prefixes: Vec::new() }
             }
             Peer::Receiver(receiver) => {
                 let mac = addressing::mac(self.first_receiver + receiver, HOST_PORT);

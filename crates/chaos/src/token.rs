@@ -1,4 +1,4 @@
-//! Replay tokens: a seed (`v6:4711`) or a whole schedule (`v6:{"seed":4711,…}`) as one line of text.
+//! Replay tokens: a seed (`v7:4711`) or a whole schedule (`v7:{"seed":4711,…}`) as one line of text.
 //!
 //! The version in front makes sure that a stored token either keeps its meaning or is rejected.
 #![allow(missing_docs, reason = "names and types explain the other items")]
@@ -9,8 +9,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 6;
-/// The version before, whose schedules are read: receivers had the group's PSNs.
+pub const VERSION: u32 = 7;
+/// The version before, whose schedules are read: its hosts were IPv6.
+const VERSION_WITHOUT_IPV4_HOSTS: u32 = 6;
+/// An earlier version, whose schedules are read: receivers had the group's PSNs.
 const VERSION_WITHOUT_OWN_PSNS: u32 = 5;
 /// An earlier version, whose schedules are read: receivers were at nodes with none below them.
 const VERSION_WITHOUT_BUD_NODES: u32 = 4;
@@ -81,6 +83,9 @@ impl FromStr for ReplayToken {
         let is_whole = rest.starts_with('{');
         let of_seed: fn(u64) -> ReplayToken = match version {
             VERSION => ReplayToken::Seed,
+            VERSION_WITHOUT_IPV4_HOSTS => {
+                |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_6(seed)))
+            }
             VERSION_WITHOUT_OWN_PSNS => |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_5(seed))),
             VERSION_WITHOUT_BUD_NODES => |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_4(seed))),
             VERSION_WITHOUT_REGIONS => |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_3(seed))),
@@ -123,12 +128,13 @@ mod tests {
     #[test]
     fn tokens_of_earlier_versions_keep_their_schedules() {
         type OfSeed = fn(u64) -> Schedule;
-        let of_version: [(u32, OfSeed); 5] = [
+        let of_version: [(u32, OfSeed); 6] = [
             (2, Schedule::from_seed_of_version_2),
             (3, Schedule::from_seed_of_version_3),
             (4, Schedule::from_seed_of_version_4),
             (5, Schedule::from_seed_of_version_5),
-            (6, Schedule::from_seed),
+            (6, Schedule::from_seed_of_version_6),
+            (7, Schedule::from_seed),
         ];
         for (version, of_seed) in of_version {
             let schedule = format!("v{version}:4711").parse::<ReplayToken>().unwrap().schedule();

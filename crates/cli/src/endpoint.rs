@@ -5,14 +5,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 use srdma_host::{RawInterface, TransferCounters};
 use srdma_random::Stream;
 use srdma_rc::MAX_MESSAGE_OCTETS;
-use srdma_wire::{MacAddress, PathMtu, Psn, Qpn};
+use srdma_wire::{MacAddress, PathMtu, Psn, Qpn, host_address};
 use std::io::{self, IsTerminal};
+use std::net::Ipv6Addr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Parses a queue pair number.
 pub(crate) fn parse_qpn(text: &str) -> Result<Qpn, String> {
     let qpn = parse_integer(text).and_then(Qpn::new).filter(|qpn| qpn.is_connected());
     qpn.ok_or_else(|| "expected a queue pair number from 2 to 0xffffff".to_owned())
+}
+
+/// Parses the address of a host; one of IPv4 becomes IPv4-mapped.
+pub(crate) fn parse_address(text: &str) -> Result<Ipv6Addr, String> {
+    host_address(text).ok_or_else(|| "expected an IPv6 or IPv4 address".to_owned())
 }
 
 /// Parses a packet sequence number.

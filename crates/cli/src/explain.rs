@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     group: Option<u32>,
     /// Show only this branch in the timeline: a receiver, or the loopback of a node below.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::endpoint::parse_address)]
     branch: Option<Ipv6Addr>,
     /// Begin the timeline here: seconds since the first packet, or with a unit, such as 1.5 or 1500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

@@ -88,7 +88,7 @@ struct Member {
     #[arg(value_name = "GROUP")]
     group: u32,
     /// The receiver's address.
-    #[arg(value_name = "RECEIVER")]
+    #[arg(value_name = "RECEIVER", value_parser = endpoint::parse_address)]
     receiver: Ipv6Addr,
     #[command(flatten)]
     output: Output,

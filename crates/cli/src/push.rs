@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The group's Proxy Address [default: one of the tenant's pool].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::endpoint::parse_address)]
     proxy: Option<Ipv6Addr>,
     /// Go on in place of a push that has died, whose group this is: its receivers need not be started again, and keep
     /// what they have. Those that were there are waited for, for 30 s at most.

@@ -34,7 +34,7 @@ use std::time::Duration;
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The sender's address, or the group's Proxy Address.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "group")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "group", value_parser = endpoint::parse_address)]
     peer: Option<Ipv6Addr>,
     /// The sender's queue pair, or the group's Designated QPN.
     #[arg(long, value_name = "QPN", required_unless_present = "group", value_parser = endpoint::parse_qpn)]
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     group: GroupArguments,
     /// Address of this host that receives the data [default: the source address for packets to the peer].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::parse_address)]
     address: Option<Ipv6Addr>,
     /// Use a queue pair of this RDMA device, such as rxe0, mlx5_0 or an address of it, instead of a UDP socket.
     #[arg(long, value_name = "NAME|ADDRESS", conflicts_with_all = ["raw", "qpn", "rkey"])]

@@ -41,7 +41,7 @@ pub(crate) struct ControllerArguments {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct QueuePairArguments {
     /// Address of this host in the group [default: the source address for packets to the Proxy Address].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::endpoint::parse_address)]
     address: Option<Ipv6Addr>,
     /// Use a queue pair of this RDMA device, such as rxe0, mlx5_0 or an address of it, instead of a UDP socket
     /// [default: that of SRDMA_PROVIDER].

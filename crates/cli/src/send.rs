@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PSN", value_parser = endpoint::parse_psn)]
     psn: Option<Psn>,
     /// Address of this host [default: the one that the peer expects].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::parse_address)]
     address: Option<Ipv6Addr>,
     /// Operation of messages.
     #[arg(long, value_enum, default_value_t = Operation::Write)]
@@ -139,7 +139,7 @@ struct SourceArguments {
     #[arg(long, value_name = "URL", group = "controlled")]
     create: Option<String>,
     /// With --create: the group's Proxy Address [default: one of the tenant's pool].
-    #[arg(long, value_name = "ADDRESS", requires = "create")]
+    #[arg(long, value_name = "ADDRESS", requires = "create", value_parser = endpoint::parse_address)]
     proxy: Option<Ipv6Addr>,
     /// With a controller's group: commit it first, if it is open.
     #[arg(long, requires = "group")]

@@ -124,6 +124,17 @@ pub enum ConfigError {
         /// The group to be added.
         group: u32,
     },
+    /// A member of another IP version than the Proxy Address (D273).
+    #[error(
+        "group {group}: mixed address families: {} and Proxy Address {} are not both IPv4 or both IPv6",
+        address.to_canonical(), proxy.to_canonical()
+    )]
+    MixedFamilies {
+        /// The member's.
+        address: Ipv6Addr,
+        proxy: Ipv6Addr,
+        group: u32,
+    },
     /// The policy names a key that the node does not have.
     #[error("group {group}: HMAC key {key_id} is not known to this node")]
     UnknownKey { group: u32, key_id: u32 },

@@ -1,7 +1,8 @@
 //! IPv4 packets, with their header where an IPv6 packet has its own: behind the Ethernet header (RFC 791, RFC 1812).
 
 use crate::drop::DropReason;
-use crate::headers::IPV6;
+use crate::headers::{IPV6, ipv6};
+use crate::scope::is_mapped;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv4::header_checksum;
 use srdma_wire::ipv6::Ecn;
@@ -18,6 +19,12 @@ pub(crate) fn is_ipv4(head: &[u8]) -> bool {
 #[cold]
 pub(crate) fn is_ipv4_frame(head: &[u8]) -> bool {
     head.get(12..14) == Some(&EtherType::IPV4.0.to_be_bytes())
+}
+
+/// Whether the source of an IPv6 packet is an IPv4-mapped address.
+#[inline]
+pub(crate) fn is_from_mapped(head: &[u8]) -> bool {
+    ipv6(head).is_ok_and(|view| is_mapped(view.source_octets()))
 }
 
 /// The header at `at`.

@@ -38,6 +38,7 @@ mod security;
 mod tables;
 mod timers;
 mod token_bucket;
+mod translation;
 mod vlan;
 mod worker;
 

@@ -15,6 +15,12 @@ pub(crate) fn is_link_local(address: &[u8; 16]) -> bool {
     address[0] == 0xFE && address[1] & 0xC0 == 0x80
 }
 
+/// Whether an address is IPv4-mapped: that of an IPv4 host (D258, D272).
+#[inline(always)]
+pub(crate) fn is_mapped(address: &[u8; 16]) -> bool {
+    u128::from_be_bytes(*address) >> 32 == 0xFFFF
+}
+
 /// The unspecified address, or that of the loopback.
 fn is_of_host(address: &[u8; 16]) -> bool {
     u128::from_be_bytes(*address) <= 1

@@ -166,6 +166,16 @@ pub enum GroupError {
     /// An address that cannot be a receiver's (D8).
     #[error("receiver {0}: not a unicast address that a host can have")]
     ReceiverAddress(Ipv6Addr),
+    /// A member of another IP version than the Proxy Address (D273).
+    #[error(
+        "mixed address families: {} and Proxy Address {} are not both IPv4 or both IPv6", address.to_canonical(),
+        proxy.to_canonical()
+    )]
+    MixedFamilies {
+        /// The member's.
+        address: Ipv6Addr,
+        proxy: Ipv6Addr,
+    },
     /// Two queue pairs of one host cannot be distinguished on the way back (D8).
     #[error("receiver {0} is in the group twice")]
     DuplicateReceiver(Ipv6Addr),
@@ -322,9 +332,15 @@ fn check_members(record: &Record) -> Result<(), GroupError> {
             return Err(GroupError::ReservedQpn { address, qpn });
         }
     }
+    if is_mixed(record.source.address, record.proxy) {
+        return Err(GroupError::MixedFamilies { address: record.source.address, proxy: record.proxy });
+    }
     let mut seen = BTreeSet::new();
     for receiver in &record.receivers {
         let address = receiver.address;
+        if is_mixed(address, record.proxy) {
+            return Err(GroupError::MixedFamilies { address, proxy: record.proxy });
+        }
         if !is_host_address(address) || address == record.proxy {
             return Err(GroupError::ReceiverAddress(address));
         }
@@ -440,6 +456,18 @@ pub(crate) fn edge_lists(record: &Record) -> Vec<EdgeList> {
     lists
 }
 
-pub(crate) fn is_host_address(address: Ipv6Addr) -> bool {
-    !address.is_multicast() && !address.is_unspecified() && !address.is_loopback()
+/// Whether a host can have an address; one of IPv4 is IPv4-mapped, and one that packets are forwarded to (D273).
+pub fn is_host_address(address: Ipv6Addr) -> bool {
+    match address.to_ipv4_mapped() {
+        None => !address.is_multicast() && !address.is_unspecified() && !address.is_loopback(),
+        Some(address) => {
+            let is_bound = address.is_loopback() || address.is_link_local() || address.octets()[0] == 0;
+            !address.is_multicast() && !address.is_broadcast() && !is_bound
+        }
+    }
+}
+
+/// Whether a member is of another IP version than its group's Proxy Address (D273).
+pub fn is_mixed(member: Ipv6Addr, proxy: Ipv6Addr) -> bool {
+    member.to_ipv4_mapped().is_some() != proxy.to_ipv4_mapped().is_some()
 }

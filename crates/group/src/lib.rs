@@ -16,7 +16,10 @@ mod safeguard;
 mod tree;
 
 pub use conflicts::{ConflictError, check_conflicts};
-pub use group::{Group, GroupError, GroupId, Join, MAX_REGIONS, Receiver, Record, Source, SourceRegion, check_regions};
+pub use group::{
+    Group, GroupError, GroupId, Join, MAX_REGIONS, Receiver, Record, Source, SourceRegion, check_regions,
+    is_host_address, is_mixed,
+};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, RepairEntry};
 pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, Move, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};

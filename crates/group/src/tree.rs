@@ -193,7 +193,7 @@ impl Tree {
                 }
                 _ => return Err(TreeError::Parent(node.name.clone())),
             }
-            if !is_host_address(node.loopback) {
+            if !is_host_address(node.loopback) || node.loopback.to_ipv4_mapped().is_some() {
                 return Err(TreeError::Loopback { node: node.name.clone(), address: node.loopback });
             }
             for address in [node.loopback, node.sid] {

@@ -54,11 +54,14 @@ pub enum WireError {
         /// The source address that the kernel chooses.
         address: IpAddr,
     },
+    /// A packet driver has IPv6 only (D275).
+    #[error("--raw: an IPv4 address takes a UDP socket")]
+    RawIpv4,
     /// The UDP port is in use.
-    #[error("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {0}")]
+    #[error("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {}", .0.to_canonical())]
     InUse(Ipv6Addr),
     /// The address is not usable.
-    #[error("{0} is not an address of this host, or is still tentative: see `ip -6 address`")]
+    #[error("{} is not an address of this host, or is still tentative: see `ip address`", .0.to_canonical())]
     NotAvailable(Ipv6Addr),
     /// The interface does not exist.
     #[error("--raw: there is no interface {0}; `ip link` lists the interfaces")]
@@ -152,6 +155,9 @@ impl WireOptions<'_> {
             let (wire, window) = self.open_udp()?;
             return Ok((Box::new(wire), window));
         };
+        if connection.address.to_ipv4_mapped().is_some() {
+            return Err(WireError::RawIpv4);
+        }
         let config = RawWireConfig {
             interface: name.to_owned(),
             address: connection.address,

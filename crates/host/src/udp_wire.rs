@@ -3,11 +3,14 @@
 //! The endpoint takes whole packets, since its ICRC covers addresses and ports; the socket has payloads. So headers are
 //! added to received payloads, and removed from sent packets. The ICRC does not cover the fields that the socket does
 //! not report, hop limit and flow label.
+//!
+//! At an IPv4-mapped address the datagrams are IPv4, while the endpoint has packets in IPv6 (D275).
 
 use crate::wire::{Wire, WireStatistics};
 use srdma_io::udp::{Datagram, MAX_BATCH, Message, ReceiveBatch, Segmentation, UdpSocket};
 use srdma_wire::codepoints::ROCEV2_PORT;
-use srdma_wire::{Ipv6, NextHeader, Udp};
+use srdma_wire::translation::icrc_in_other_version;
+use srdma_wire::{Icrc, Ipv6, NextHeader, Udp};
 use std::io::{self, IoSlice};
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsFd, OwnedFd};
@@ -181,6 +184,9 @@ impl Outgoing {
         for slot in self.octets.chunks_exact_mut(self.stride) {
             let Some(len) = next(slot) else { break };
             let Ok((ipv6, _)) = Ipv6::parse(&slot[..len]) else { break };
+            if ipv6.destination.to_ipv4_mapped().is_some() {
+                change_version(&ipv6, &mut slot[HEADERS..len]);
+            }
             self.packets.push(Packet { len: len - HEADERS, traffic_class: ipv6.traffic_class });
         }
         self.packets.len()
@@ -272,12 +278,26 @@ fn hand_over(datagram: Datagram<'_>, address: Ipv6Addr, peer: &SocketAddrV6, tak
         let packet = &mut datagram.octets[start - HEADERS..start + len];
         packet[..Ipv6::LEN].copy_from_slice(ipv6.emit().as_bytes());
         packet[Ipv6::LEN..HEADERS].copy_from_slice(udp.emit().as_bytes());
+        if address.to_ipv4_mapped().is_some() {
+            change_version(&ipv6, &mut packet[HEADERS..]);
+        }
         take(&[packet]);
         count += 1;
         start += len;
         if len == 0 || start == datagram.octets.len() {
             return count;
         }
+    }
+}
+
+/// Gives a payload the ICRC that it has in IPv4, or, if it has that, the one in IPv6 (D275). What is too short for one,
+/// or from an address that is not IPv4-mapped, stays, and is refused by the endpoint.
+fn change_version(ipv6: &Ipv6, payload: &mut [u8]) {
+    let udp_length = (Udp::LEN + payload.len()) as u16;
+    if let Some(place) = payload.last_chunk_mut()
+        && let Ok(Icrc(icrc)) = icrc_in_other_version(&ipv6.emit(), udp_length, Icrc(*place))
+    {
+        *place = icrc;
     }
 }
 

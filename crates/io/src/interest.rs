@@ -8,7 +8,8 @@ use srdma_wire::Prefix;
 /// The longest prefix of the destination address decides. Frames with one 802.1Q tag or none are inspected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// Destinations, no prefix twice. Those of IPv4 are for IPv4 packets, of which only all or none are of interest.
+    /// Destinations, no prefix twice. Those of IPv4 are for IPv4 packets, of which only all or none are of interest:
+    /// with [`Match::RoceV2`], all, and RoCEv2 in IPv6 packets to the IPv4-mapped address (D274).
     pub prefixes: Vec<(Prefix, Match)>,
     /// Priority flow control frames (IEEE 802.1Qbb).
     pub pfc: bool,
@@ -20,7 +21,7 @@ pub struct Interest {
 impl Interest {
     /// Destinations of IPv6 packets.
     pub(crate) fn ipv6(&self) -> impl Iterator<Item = (Prefix, Match)> {
-        self.prefixes.iter().copied().filter(|(prefix, _)| !prefix.is_ipv4())
+        self.prefixes.iter().copied().filter(|(prefix, wanted)| !prefix.is_ipv4() || *wanted == Match::RoceV2)
     }
 
     /// Destinations of IPv4 packets.

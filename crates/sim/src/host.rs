@@ -1,6 +1,7 @@
 //! A host: an RC endpoint behind one port, and the program that uses it.
 
 use crate::invariants::Response;
+use crate::ipv4_host::{frame_in_ipv4, packet_in_ipv6};
 use crate::network::SimElement;
 use crate::program::{ReceiveStream, SendStream};
 use crate::replica::Replica;
@@ -29,7 +30,7 @@ const SMALL_FRAME_OCTETS: usize = 128;
 /// Attachment of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// Its address.
+    /// Its address. With an IPv4-mapped one its packets are IPv4.
     pub address: Ipv6Addr,
     /// Its MAC address. It takes frames to this one only.
     pub mac: MacAddress,
@@ -44,6 +45,8 @@ pub struct HostConfig {
 pub struct Host {
     endpoint: Endpoint<Replica>,
     mac: MacAddress,
+    /// Its packets are IPv4 on its link.
+    is_ipv4: bool,
     ethernet: EthernetView,
     /// The port that it transmits by.
     port: PortId,
@@ -72,6 +75,7 @@ impl Host {
         Host {
             endpoint: Endpoint::new(endpoint),
             mac: config.mac,
+            is_ipv4: config.address.to_ipv4_mapped().is_some(),
             ethernet: ethernet.emit(),
             port: HOST_PORT,
             other: None,
@@ -223,6 +227,9 @@ impl Host {
 
     fn frame(&self, packet_len: usize, pool: &mut Pool) -> Option<Frame> {
         let octets = &self.packet[..EthernetView::LEN + packet_len];
+        if self.is_ipv4 {
+            return Frame::from_octets(&frame_in_ipv4(octets)?, pool);
+        }
         if octets.len() <= SMALL_FRAME_OCTETS { Frame::small(octets, pool) } else { Frame::from_octets(octets, pool) }
     }
 
@@ -269,6 +276,9 @@ impl Host {
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
+        if self.is_ipv4 {
+            return self.take_ipv4_frame(now, &frame.to_vec(pool));
+        }
         let (mut slices, count) = slices_of(frame, pool);
         match EthernetView::split(slices[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
@@ -281,6 +291,25 @@ impl Host {
             }
             Ok(_) | Err(_) => self.misdelivered += 1,
         }
+    }
+}
+
+impl Host {
+    fn take_ipv4_frame(&mut self, now: Instant, octets: &[u8]) {
+        let packet = match EthernetView::split(octets) {
+            Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV4 => {
+                packet_in_ipv6(packet)
+            }
+            Ok(_) | Err(_) => None,
+        };
+        let Some(packet) = packet else {
+            self.misdelivered += 1;
+            return;
+        };
+        if let Some(responses) = &mut self.responses {
+            responses.extend(response_of(&packet));
+        }
+        let _ = self.endpoint.receive(now, &[&packet]);
     }
 }
 

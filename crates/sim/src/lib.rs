@@ -13,6 +13,7 @@ pub mod host;
 mod impairment;
 mod in_flight;
 pub mod invariants;
+pub mod ipv4_host;
 pub mod link;
 pub mod multicast;
 pub mod network;

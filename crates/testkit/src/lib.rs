@@ -7,6 +7,7 @@ pub mod checksums;
 pub mod dcqcn;
 pub mod forwarding;
 pub mod hpcc;
+pub mod ipv4_groups;
 pub mod multicast;
 pub mod packets;
 pub mod random;

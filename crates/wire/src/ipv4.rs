@@ -104,6 +104,11 @@ impl Ipv4View {
         self.fragment.get() & DONT_FRAGMENT != 0
     }
 
+    /// Forbids to fragment the datagram. The checksum is the caller's.
+    pub fn set_dont_fragment(&mut self) {
+        self.fragment.set(self.fragment.get() | DONT_FRAGMENT);
+    }
+
     /// Whether it is a fragment that is not the last one.
     pub fn more_fragments(&self) -> bool {
         self.fragment.get() & MORE_FRAGMENTS != 0

@@ -95,7 +95,7 @@ pub enum PrefixError {
 impl fmt::Display for PrefixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            PrefixError::Syntax => "expected an IPv6 prefix such as 2001:db8::/32",
+            PrefixError::Syntax => "expected a prefix such as 2001:db8::/32 or 192.0.2.0/24",
             PrefixError::BitsBehind => "bits are set behind the prefix",
         })
     }
@@ -108,11 +108,25 @@ impl FromStr for Prefix {
 
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (address, len) = text.split_once('/').ok_or(PrefixError::Syntax)?;
-        let address: Ipv6Addr = address.parse().map_err(|_| PrefixError::Syntax)?;
         let is_number = len.bytes().all(|digit| digit.is_ascii_digit());
         let len = len.parse().ok().filter(|_| is_number).ok_or(PrefixError::Syntax)?;
-        let prefix = Prefix::new(address, len).ok_or(PrefixError::Syntax)?;
+        let (address, prefix) = match address.parse::<Ipv4Addr>() {
+            Ok(address) => (address.to_ipv6_mapped(), Prefix::of_ipv4(address, len)),
+            Err(_) => {
+                let address: Ipv6Addr = address.parse().map_err(|_| PrefixError::Syntax)?;
+                (address, Prefix::new(address, len))
+            }
+        };
+        let prefix = prefix.ok_or(PrefixError::Syntax)?;
         if prefix.address() == address { Ok(prefix) } else { Err(PrefixError::BitsBehind) }
+    }
+}
+
+/// The address of a host in the notation of its version; one of IPv4 becomes IPv4-mapped.
+pub fn host_address(text: &str) -> Option<Ipv6Addr> {
+    match text.parse::<Ipv4Addr>() {
+        Ok(address) => Some(address.to_ipv6_mapped()),
+        Err(_) => text.parse().ok(),
     }
 }
 
@@ -158,7 +172,10 @@ mod tests {
         let prefix = Prefix::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32).expect("a length");
         assert_eq!("2001:db8::/32".parse(), Ok(prefix));
         assert_eq!("2001:db8::1/32".parse::<Prefix>(), Err(PrefixError::BitsBehind));
-        for wrong in ["", "/", "2001:db8::", "2001:db8::/", "2001:db8::/129", "2001:db8::/+32", "10.0.0.0/8"] {
+        assert_eq!("10.0.0.1/8".parse::<Prefix>(), Err(PrefixError::BitsBehind));
+        assert_eq!("10.0.0.0/8".parse(), Ok(Prefix::of_ipv4(Ipv4Addr::new(10, 0, 0, 0), 8).expect("a length")));
+        assert_eq!("10.0.0.0/8".parse(), "::ffff:10.0.0.0/104".parse::<Prefix>());
+        for wrong in ["", "/", "2001:db8::", "2001:db8::/", "2001:db8::/129", "2001:db8::/+32", "10.0.0.0/33"] {
             assert_eq!(wrong.parse::<Prefix>(), Err(PrefixError::Syntax), "{wrong}");
         }
     }

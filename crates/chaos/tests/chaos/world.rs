@@ -45,6 +45,7 @@ fn without_faults() -> Schedule {
         faults_end_ns: 4 * LONG_NS,
         workers: 1,
         retransmission: Retransmission::GoBackN,
+        ipv4_hosts: false,
     }
 }
 
@@ -116,6 +117,25 @@ fn without_faults_nothing_is_sent_twice() {
     let group = &outcome.groups[0];
     assert_eq!((group.packets_sent, group.packets_retransmitted, group.timeouts), (256, 0, 0));
     assert!(outcome.drops.is_empty() && outcome.faults.is_empty(), "{:?} {:?}", outcome.drops, outcome.faults);
+}
+
+/// D272: hosts of IPv4 have the same transfer; and a translation that damaged a packet would have it sent twice.
+#[test]
+fn ipv4_hosts_have_the_same_outcome() {
+    for operation in [OperationPlan::Write, OperationPlan::Send] {
+        let mut schedule = without_faults();
+        schedule.groups[0].operation = operation;
+        let expected = run_to_completion(&schedule);
+        let outcome = run_to_completion(&Schedule { ipv4_hosts: true, ..schedule });
+        assert!(outcome.drops.is_empty(), "{:?}", outcome.drops);
+        let facts = |outcome: &Outcome| {
+            let group = &outcome.groups[0];
+            (group.packets_sent, group.packets_retransmitted, group.timeouts)
+        };
+        assert_eq!(facts(&outcome), facts(&expected));
+        assert_eq!(facts(&outcome), (256, 0, 0));
+    }
+    assert!((0..100).filter(|seed| Schedule::from_seed(*seed).ipv4_hosts).count() > 10);
 }
 
 #[test]

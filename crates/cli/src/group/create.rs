@@ -18,13 +18,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Address of the source.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::parse_address)]
     source: Ipv6Addr,
     /// Queue pair of the source.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     source_qpn: Qpn,
     /// Proxy Address of this group [default: one of the tenant's pool].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::parse_address)]
     proxy: Option<Ipv6Addr>,
     /// Designated QPN: the remote queue pair of source and receivers.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]

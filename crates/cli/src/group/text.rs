@@ -27,6 +27,7 @@ pub(super) fn state(state: GroupState) -> &'static str {
 /// A group in a line.
 pub(super) fn summary(group: &GroupSummary) -> String {
     let GroupSummary { id, name, tenant, proxy, receivers, epoch, .. } = group;
+    let proxy = proxy.to_canonical();
     let name = if name.is_empty() { String::new() } else { format!(" {name}") };
     let state = state(group.state);
     let plural = if *receivers == 1 { "" } else { "s" };
@@ -42,7 +43,7 @@ pub(super) fn receiver(receiver: &Receiver) -> String {
         ReceiverState::Leaving => "leaving",
     };
     let joined = receiver.joined_psn.map(|psn| format!(", from PSN {psn} on")).unwrap_or_default();
-    format!("receiver {}, queue pair {:#x}, is {state}{joined}", receiver.address, receiver.qpn)
+    format!("receiver {}, queue pair {:#x}, is {state}{joined}", receiver.address.to_canonical(), receiver.qpn)
 }
 
 /// A group with its tree.
@@ -55,7 +56,8 @@ pub(super) fn group(group: &Group) -> String {
         SourceState::Sending => "may send",
         SourceState::Ended => "has ended",
     };
-    lines.push(format!("source {}, queue pair {:#x}, {source_state}", group.source.address, group.source.qpn));
+    let source = group.source.address.to_canonical();
+    lines.push(format!("source {source}, queue pair {:#x}, {source_state}", group.source.qpn));
     let not_in_tree = |member: &&Receiver| group.tree.is_none() || member.state != ReceiverState::Member;
     lines.extend(group.members.iter().filter(not_in_tree).map(receiver));
     if let Some(tree) = &group.tree {
@@ -111,7 +113,8 @@ fn below(tree: &TreeView, members: &[Receiver], node: &TreeNodeView, indent: &st
     for (index, branch) in receivers.iter().enumerate() {
         let index = children.len() + index;
         let joined = joined(members, branch.address);
-        lines.push(format!("{indent}{}receiver {}{joined}{}", mark(index), branch.address, branch_state(branch)));
+        let address = branch.address.to_canonical();
+        lines.push(format!("{indent}{}receiver {address}{joined}{}", mark(index), branch_state(branch)));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, NewGroup, SourceState};
-use srdma_group::{Policy, PsnOffset, RepairPolicy};
+use srdma_group::{Policy, PsnOffset, RepairPolicy, is_host_address, is_mixed};
 use srdma_wire::{PathMtu, Qpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -232,6 +232,7 @@ impl Core {
             check_host(what, address)?;
             self.check_tenant(tenant, what, address)?;
         }
+        check_family("source.address", request.source.address, proxy)?;
         let is_former = |group: &u32| predecessor.is_some_and(|former| former.id == *group);
         if let Some(other) = self.proxies.get(&proxy).filter(|other| !is_former(other)) {
             let text = format!("proxy {proxy} is the Proxy Address of group {other}: each group has its own (D2)");
@@ -382,11 +383,21 @@ pub(super) fn check_path_mtu(octets: u16) -> Result<PathMtu, Refusal> {
 }
 
 pub(super) fn check_host(what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
-    if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+    if !is_host_address(address) {
         return Err(Refusal::new(
             ProblemType::InvalidAddress,
-            format!("{what} {address}: expected a unicast address of a host"),
+            format!("{what} {}: expected a unicast address of a host", address.to_canonical()),
         ));
+    }
+    Ok(())
+}
+
+/// Checks that a member is of the IP version of its group's Proxy Address (D273).
+pub(super) fn check_family(what: &str, address: Ipv6Addr, proxy: Ipv6Addr) -> Result<(), Refusal> {
+    if is_mixed(address, proxy) {
+        let (address, proxy) = (address.to_canonical(), proxy.to_canonical());
+        let text = format!("{what} {address} and Proxy Address {proxy} are not both IPv4 or both IPv6 (D273)");
+        return Err(Refusal::new(ProblemType::MixedFamilies, text));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Receivers join and leave.
 
-use super::groups::{check_host, check_psn_offset, check_qpn};
+use super::groups::{check_family, check_host, check_psn_offset, check_qpn};
 use super::{Core, Group, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
@@ -90,6 +90,8 @@ impl Core {
             return Err(Refusal::new(ProblemType::PathMtuMismatch, text));
         }
         check_host("receiver", address)?;
+        let proxy = request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED);
+        check_family("receiver", address, proxy)?;
         self.check_tenant(&group.row.tenant, "receiver", address)?;
         if address == request.source.address {
             return Err(Refusal::new(ProblemType::AddressInUse, format!("receiver {address} is the group's source")));

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use srdma_api::ProblemType;
 use srdma_controller_core::{Principal, Refusal};
+use srdma_wire::host_address;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -106,5 +107,6 @@ pub(crate) fn group_id(text: &str) -> Result<u32, Refusal> {
 
 /// An address in a path.
 pub(crate) fn address(text: &str) -> Result<Ipv6Addr, Refusal> {
-    text.parse().map_err(|_| Refusal::new(ProblemType::InvalidAddress, format!("{text}: expected an IPv6 address")))
+    let refusal = || Refusal::new(ProblemType::InvalidAddress, format!("{text}: expected an IPv6 or IPv4 address"));
+    host_address(text).ok_or_else(refusal)
 }

@@ -27,7 +27,7 @@ fn invalid_groups_are_rejected() {
         let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });
-    let wrong: [(&str, Invalidate); 14] = [
+    let wrong: [(&str, Invalidate); 16] = [
         ("invalid-qpn", |group| group.designated_qpn = 1 << 24),
         ("invalid-qpn", |group| group.source.qpn = 1),
         ("invalid-psn", |group| group.initial_psn = 1 << 24),
@@ -35,6 +35,8 @@ fn invalid_groups_are_rejected() {
         ("invalid-address", |group| group.proxy = Some("ff02::1".parse().unwrap())),
         ("invalid-address", |group| group.source.address = "::1".parse().unwrap()),
         ("invalid-address", |group| group.proxy = None),
+        ("invalid-address", |group| group.source.address = "::ffff:127.0.0.1".parse().unwrap()),
+        ("mixed-families", |group| group.source.address = "::ffff:10.1.0.1".parse().unwrap()),
         ("address-in-use", |group| group.proxy = Some("2001:db8:cc::1".parse().unwrap())),
         ("address-in-use", |group| group.proxy = Some(group.source.address)),
         ("address-in-use", |group| group.proxy = Some("2001:db8:ff:4:f::9".parse().unwrap())),
@@ -89,6 +91,7 @@ fn invalid_joins_are_rejected() {
         ),
         ("invalid-address", group, "ff02::1", good()),
         ("invalid-address", group, "nowhere", good()),
+        ("mixed-families", group, "10.1.0.6", good()),
         ("address-in-use", group, "2001:db8:cc::2", good()),
         ("address-in-use", group, "2001:db8:aa::1", good()),
         ("address-in-use", group, "2001:db8:ff:4::1", good()),

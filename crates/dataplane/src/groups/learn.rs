@@ -21,7 +21,7 @@
 
 use super::membership::{cnp_rules_of, group_state, responders_of, rules_of};
 use super::state::Learnt;
-use super::{GroupState, Groups, ReceiverList, Surroundings, proxy_prefix};
+use super::{GroupState, Groups, ReceiverList, Surroundings};
 use crate::config::ConfigError;
 use crate::drop::DropReason;
 use crate::learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
@@ -206,7 +206,7 @@ impl Groups {
         let index = self.free_slot();
         let mut state = group_state(entry, Vec::new(), None, true);
         state.learnt = Some(Learnt { active: now });
-        tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
+        tables.claim_proxy(state.entry.proxy, index as u32);
         tables.invalidate();
         self.slots[index] = Some(state);
         Ok(index as u32)

@@ -3,7 +3,7 @@
 use super::buffer_memory::BufferShare;
 use super::repair::{StoredPacket, repair_of, succeeding_repair};
 use super::state::BranchOffsets;
-use super::{GroupState, Groups, ResponseMarking, Surroundings, proxy_prefix};
+use super::{GroupState, Groups, ResponseMarking, Surroundings};
 use crate::config::{ConfigError, NodeConfig};
 use crate::counters::GroupCounters;
 use crate::event::Event;
@@ -16,7 +16,9 @@ use srdma_aggregation::{
     Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
     WindowMode, is_older,
 };
-use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy, PsnOffset};
+use srdma_group::{
+    Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Parent, Policy, PsnOffset, is_mixed,
+};
 use srdma_repair::Effects;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
@@ -84,8 +86,12 @@ impl Groups {
             let (proxy, group) = (entry.proxy, entry.id.0);
             return Err(ConfigError::ProxyInUse { proxy, group, owner: owner.entry.id.0 });
         }
-        if around.tables.lookup_main(&entry.proxy.octets()) == Some(Target::Local) {
+        if around.tables.lookup_host(&entry.proxy.octets()) == Some(Target::Local) {
             return Err(ConfigError::ProxyIsOwn { proxy: entry.proxy, group: entry.id.0 });
+        }
+        let (proxy, group) = (entry.proxy, entry.id.0);
+        if let Some(address) = members_of(entry).find(|address| is_mixed(*address, proxy)) {
+            return Err(ConfigError::MixedFamilies { address, proxy, group });
         }
         around.security.check_proxy_in_domain(entry)
     }
@@ -115,7 +121,7 @@ impl Groups {
         let mut state = match self.slots[index].take() {
             None => group_state(entry, headers, share, restarted || goes_on),
             Some(before) => {
-                around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
+                around.tables.withdraw_proxy(before.entry.proxy, index as u32);
                 succeeding_state(before, entry, headers, share, restarted, &mut self.pending.effects)
             }
         };
@@ -124,7 +130,7 @@ impl Groups {
         if !is_owned {
             state.unsent.clear();
         }
-        let unused = around.tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
+        let unused = around.tables.claim_proxy(state.entry.proxy, index as u32);
         self.slots[index] = Some(state);
         self.forget_evictions(index);
         self.rearm(index as u32);
@@ -162,7 +168,7 @@ impl Groups {
         if let Some(mut state) = self.slots[index].take() {
             let kept = state.repair.iter_mut().flat_map(|repair| repair.drain());
             self.pending.effects.released.extend(kept);
-            tables.withdraw(proxy_prefix(&state.entry), Target::Group(index as u32));
+            tables.withdraw_proxy(state.entry.proxy, index as u32);
         }
         self.timers.arm(index as u32, None);
         self.journal_membership(index as u32);
@@ -203,6 +209,16 @@ impl Groups {
 }
 
 /// The headend's outer headers, behind room for the Ethernet header.
+/// The addresses of hosts in an entry.
+fn members_of(entry: &GroupEntry) -> impl Iterator<Item = Ipv6Addr> {
+    let source = match entry.parent {
+        Parent::Source(source) => Some(source.address),
+        Parent::Node { .. } => entry.headend.as_ref().map(|headend| headend.source.address),
+    };
+    let listed = entry.headend.iter().flat_map(|headend| &headend.lists).flat_map(|list| &list.receivers);
+    source.into_iter().chain(entry.receivers.iter().chain(listed).map(|receiver| receiver.address))
+}
+
 fn headers_for(entry: &GroupEntry, config: &NodeConfig, security: &Security) -> Result<Vec<u8>, ConfigError> {
     let Some(headend) = &entry.headend else {
         return Ok(Vec::new());

@@ -42,7 +42,7 @@ use repair::Pending;
 use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
 use srdma_frame::PortId;
 use srdma_group::{Downstream, GroupEntry, GroupId, PsnOffset};
-use srdma_wire::{Instant, Prefix, Psn};
+use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -255,8 +255,4 @@ impl Groups {
         }
         copies
     }
-}
-
-fn proxy_prefix(entry: &GroupEntry) -> Prefix {
-    Prefix::host(entry.proxy)
 }

@@ -25,7 +25,7 @@ pub(crate) struct EdgeCopy {
     pub(crate) ethernet: [u8; IPV6],
     pub(crate) port: PortId,
     pub(crate) rewritten: Rewritten,
-    /// Octets of the longest frame that the adjacency carries; none without one.
+    /// Octets of the longest frame that the adjacency carries as it is; none without one.
     pub(crate) most_octets: u32,
     pub(crate) branch: Option<BranchIndex>,
     pub(crate) adjacency: Option<u32>,
@@ -46,7 +46,8 @@ impl EdgeCopy {
             ethernet: known.map_or([0; IPV6], |known| known.ethernet),
             port: known.map_or(PortId(0), |known| known.port),
             rewritten,
-            most_octets: known.map_or(0, |known| known.most_octets()),
+            // Copies in IPv4 are translated first (D272).
+            most_octets: known.filter(|_| !rewritten.is_to_ipv4()).map_or(0, |known| known.most_octets()),
             branch,
             adjacency,
         }

@@ -11,6 +11,7 @@ use super::regions::Target;
 use super::{ListedReceiver, RethRule};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
+use crate::scope::is_mapped;
 use srdma_group::{PsnOffset, ReceiverRegion, SourceRegion};
 use srdma_wire::checksum::Update;
 use srdma_wire::icrc::{Delta, Shift};
@@ -71,6 +72,11 @@ impl Rewritten {
             delta_at_icrc: delta,
             delta,
         }
+    }
+
+    /// Whether the copies leave in IPv4 (D272).
+    pub(crate) fn is_to_ipv4(&self) -> bool {
+        is_mapped(&self.address)
     }
 
     /// Prepares copies of packets in which so many octets lie between the queue pair number and the ICRC.

@@ -6,17 +6,21 @@ use super::verdict::{Progress, Verdict};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::headers::{IPV6, ipv6};
+use crate::scope::is_mapped;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::cm::CmPacket;
 use srdma_wire::icmpv6::Icmpv6Error;
 use std::net::Ipv6Addr;
 
 impl Node {
-    /// The host that answers a packet to a Proxy Address, if it is one of connection management.
+    /// The host that answers a packet to a Proxy Address, if it is one of connection management, which is over IPv6
+    /// (D252).
     #[inline]
     pub(super) fn cm_host_of(&self, frame: &Frame, pool: &Pool) -> Option<Ipv6Addr> {
         let host = self.config.cm_host?;
-        CmPacket::may_be(frame.head(pool).get(IPV6..)?).then_some(host)
+        let head = frame.head(pool);
+        let is_to_mapped = || ipv6(head).is_ok_and(|view| is_mapped(view.destination_octets()));
+        (CmPacket::may_be(head.get(IPV6..)?) && !is_to_mapped()).then_some(host)
     }
 
     /// Sends such a packet, unchanged but for the hop limit, to where the host's address leads.

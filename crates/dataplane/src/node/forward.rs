@@ -369,7 +369,7 @@ impl Node {
         check.err().map(Verdict::Drop)
     }
 
-    /// Sends a packet to a neighbour. Returns whether it was enqueued.
+    /// Sends an IPv6 packet to a neighbour, translated if that has IPv4 (D272). Returns whether it was enqueued.
     pub(super) fn transmit(
         &mut self,
         context: &PacketContext,
@@ -377,6 +377,9 @@ impl Node {
         pool: &mut Pool,
         adjacency: u32,
     ) -> bool {
+        if self.tables.adjacency(adjacency).is_ipv4() {
+            return self.transmit_in_ipv4(context, frame, pool, adjacency);
+        }
         let verdict = self.rewrite(context, &mut frame, pool, adjacency);
         self.dispatch(verdict, context, frame, pool)
     }
@@ -402,6 +405,7 @@ impl Node {
         reason: DropReason,
         mut error: Icmpv6Error,
     ) {
+        self.restore_ipv4(&mut frame, &mut error, pool);
         if let Icmpv6Error::PacketTooBig(link_mtu) = error {
             // The source of what was encapsulated here can send less, but not less than any link carries (RFC 2473
             // section 7.1, RFC 8200 section 5).

@@ -14,6 +14,7 @@ use crate::counters::Traffic;
 use crate::drop::DropReason;
 use crate::encaps::InnerFields;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::ipv4::is_from_mapped;
 use crate::scope;
 use crate::tables::{Tables, Target};
 use crate::vlan;
@@ -333,6 +334,10 @@ impl Node {
                 match ipv6(frame.head(pool)).map(|view| *view.destination_octets()) {
                     Ok(destination) => self.special(&destination).unwrap_or_else(|| {
                         let target = self.tables.lookup_main(&destination);
+                        // On a link an IPv4 host sends IPv4 (D272).
+                        if matches!(target, Some(Target::Group(_))) && is_from_mapped(frame.head(pool)) {
+                            return Verdict::Drop(DropReason::BadSource);
+                        }
                         self.route(&mut context, Progress::new(), target, &mut frame, pool)
                     }),
                     Err(reason) => Verdict::Drop(reason),

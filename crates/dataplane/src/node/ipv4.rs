@@ -10,12 +10,15 @@ use crate::config::TableId;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::encaps::InnerFields;
-use crate::headers::IPV6;
+use crate::headers::{IPV6, ipv6};
 use crate::icmpv4;
 use crate::ipv4::{self, Fragments};
 use crate::tables::Target;
+use crate::translation;
 use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::Ipv6View;
 use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::translation::LONGER;
 use std::net::Ipv4Addr;
 
 /// The source of errors of a node without an IPv4 address (RFC 7600 section 4.8).
@@ -106,8 +109,13 @@ impl Node {
             }
             Some(Target::Local) => return Verdict::Drop(DropReason::LocalDelivery),
             Some(Target::Blackhole) => return Verdict::Drop(DropReason::Blackhole),
+            // In IPv6 from here on, as all packets of groups (D272).
+            Some(Target::Group(group)) => {
+                let translated = translation::to_ipv6(frame, pool);
+                return translated.map_or_else(Verdict::Drop, |()| Verdict::Proxied(group));
+            }
             // Neither is in a table of IPv4.
-            Some(Target::Sid(_) | Target::Group(_) | Target::Placed(_)) | None => {
+            Some(Target::Sid(_) | Target::Placed(_)) | None => {
                 return Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute);
             }
         };
@@ -127,6 +135,37 @@ impl Node {
         let Target::Encaps(policy) = target else { return Err(DropReason::NoRoute) };
         let policy = self.tables.encaps(policy);
         policy.push_around(inner, frame.len(), frame, pool).map(|()| policy.octets())
+    }
+
+    /// Sends a packet of a group to a host of IPv4 (D272).
+    #[cold]
+    pub(super) fn transmit_in_ipv4(
+        &mut self,
+        context: &PacketContext,
+        mut frame: Frame,
+        pool: &mut Pool,
+        adjacency: u32,
+    ) -> bool {
+        if let Err(reason) = translation::to_ipv4(&mut frame, pool) {
+            self.ports.drop_frame(context, frame, pool, reason);
+            return false;
+        }
+        let (mut context, progress) = (*context, sent(context.table));
+        let verdict = self.leave_ipv4(&mut context, &progress, adjacency, &mut frame, pool);
+        self.dispatch(verdict, &context, frame, pool)
+    }
+
+    /// A packet of an IPv4 host to its group that causes an error is IPv4 again, as its source knows it.
+    pub(super) fn restore_ipv4(&self, frame: &mut Frame, error: &mut Icmpv6Error, pool: &mut Pool) {
+        let is_to_group = |view: &Ipv6View| self.tables.group_of(view.destination_octets()).is_some();
+        let head = frame.head(pool);
+        if ipv4::is_from_mapped(head)
+            && ipv6(head).is_ok_and(is_to_group)
+            && translation::to_ipv4(frame, pool).is_ok()
+            && let Icmpv6Error::PacketTooBig(left) = error
+        {
+            *left = left.saturating_sub(LONGER as u32);
+        }
     }
 
     /// Makes a packet ready for a neighbour, in fragments if it is too long and may be fragmented.

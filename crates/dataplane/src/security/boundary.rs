@@ -150,9 +150,10 @@ impl Boundary {
         }
     }
 
-    /// The same for an IPv4 packet of a source, an IPv4-mapped address: the domain has no addresses of IPv4.
+    /// The same for an IPv4 packet of a source, an IPv4-mapped address: of IPv4 the domain has Proxy Addresses only.
     pub(crate) fn enter_ipv4(&self, port: PortId, source: &[u8; 16]) -> Result<(), DropReason> {
         match self.borders.get(port.index()) {
+            Some(Some(_)) if self.proxies.contain(source) => Err(DropReason::ForgedSource),
             Some(Some(border)) if !border.prepared.0.is_empty() && !border.prepared.contain(source) => {
                 Err(DropReason::SourceNotAssigned)
             }

@@ -5,7 +5,7 @@ use crate::counters::Traffic;
 use crate::entropy;
 use crate::headers::IPV6;
 use srdma_frame::PortId;
-use srdma_wire::{MacAddress, Prefix};
+use srdma_wire::{EtherType, MacAddress, Prefix};
 
 /// Target of a prefix: an index into one of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,12 @@ impl Adjacency {
     #[inline]
     pub(crate) fn carries(&self, len: usize) -> bool {
         self.resolved && len <= IPV6 + usize::from(self.link_mtu)
+    }
+
+    /// Whether the neighbour takes IPv4 packets.
+    #[inline]
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.ethernet[12..] == EtherType::IPV4.0.to_be_bytes()
     }
 
     /// Octets of the longest frame that it carries; none while the neighbour is not known.

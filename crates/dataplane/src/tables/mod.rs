@@ -18,7 +18,7 @@ use crate::encaps::Encaps;
 use crate::entropy;
 use crate::headend::PlacedRoutes;
 use crate::headers::ipv6;
-use crate::scope;
+use crate::scope::{self, is_mapped};
 use backups::Backups;
 use entries::{BehindEncaps, Link};
 use policies::Policies;
@@ -153,6 +153,12 @@ impl Tables {
         routes?.lookup(destination)
     }
 
+    /// What the address of a node or host leads to by the main table of its IP version.
+    #[inline]
+    pub(crate) fn lookup_host(&self, address: &[u8; 16]) -> Option<Target> {
+        if is_mapped(address) { self.ipv4.main.lookup(address) } else { self.main.lookup(address) }
+    }
+
     /// Whether the main table has anything for IPv4 packets.
     pub(crate) fn has_ipv4(&self) -> bool {
         !self.ipv4.main.is_empty()
@@ -254,7 +260,7 @@ impl Tables {
     /// The adjacency for packets of this node to an address of another node. `flow`, the address of a group, selects
     /// among equal paths.
     pub(crate) fn resolve(&self, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
-        self.toward(self.main.lookup(destination)?, destination, flow)
+        self.toward(self.lookup_host(destination)?, destination, flow)
     }
 
     /// As [`Tables::resolve`], from the target of a lookup in any table.
@@ -307,7 +313,9 @@ impl Tables {
             | None => {}
         }
         let view = ipv6(frame.head(pool))?;
-        self.resolve(view.destination_octets(), view.source_octets()).ok_or(DropReason::NoRoute)
+        let (destination, source) = (view.destination_octets(), view.source_octets());
+        let target = self.main.lookup(destination).ok_or(DropReason::NoRoute)?;
+        self.toward(target, destination, source).ok_or(DropReason::NoRoute)
     }
 
     /// The adjacency of a packet that is plainly forwarded by the main table.
@@ -330,7 +338,7 @@ impl Tables {
     /// determine a port.
     pub(crate) fn is_at(&self, sender: &[u8; 16], port: Option<PortId>) -> Option<bool> {
         let is_there = |adjacency: &u32| Some(self.adjacency(*adjacency).port) == port;
-        match self.main.lookup(sender) {
+        match self.lookup_host(sender) {
             Some(Target::Adjacency(adjacency)) => Some(is_there(&adjacency)),
             Some(Target::Ecmp(set)) => Some(self.ecmp[set as usize].adjacencies.iter().any(is_there)),
             Some(

@@ -28,6 +28,26 @@ impl Tables {
         unused
     }
 
+    /// Lets a Proxy Address lead to its group: one of IPv4 in the tables of both versions, since nodes send its packets
+    /// to each other in IPv6 (D272).
+    pub(crate) fn claim_proxy(&mut self, proxy: Ipv6Addr, group: u32) -> Unused {
+        let prefix = Prefix::host(proxy);
+        if prefix.is_ipv4() {
+            // Nothing else of IPv4 is in the table of IPv6.
+            self.main.insert(prefix, Target::Group(group));
+        }
+        self.claim(prefix, Target::Group(group))
+    }
+
+    /// Lets a Proxy Address no longer lead to its group, if it does.
+    pub(crate) fn withdraw_proxy(&mut self, proxy: Ipv6Addr, group: u32) {
+        let prefix = Prefix::host(proxy);
+        if prefix.is_ipv4() && self.main.get(prefix) == Some(Target::Group(group)) {
+            self.main.remove(prefix);
+        }
+        self.withdraw(prefix, Target::Group(group));
+    }
+
     /// Adds an address of the node itself.
     pub(crate) fn add_own(&mut self, address: Ipv6Addr) {
         *self.own.entry(address).or_default() += 1;

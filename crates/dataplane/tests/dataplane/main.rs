@@ -19,6 +19,7 @@ mod headend;
 mod hmac;
 mod ioam;
 mod ipv4;
+mod ipv4_groups;
 mod journal;
 mod learning;
 mod letter_of_the_rfcs;

@@ -1,6 +1,6 @@
 //! Records that are a group, records that are rejected, and the group entry of each node.
 
-use crate::figure_1::{address, node, receiver, record};
+use crate::figure_1::{self, address, node, receiver, record};
 use srdma_group::*;
 use srdma_wire::Qpn;
 
@@ -31,6 +31,44 @@ fn each_node_gets_its_own_part() {
     assert_eq!(edge.receivers, [receiver(4, 5), receiver(5, 5)]);
     assert_eq!((edge.headend, edge.downstream), (None, vec![]));
     assert_eq!(group.at(NodeIndex(6)), None);
+}
+
+/// D273: all IPv4 or all IPv6, and addresses that packets go to.
+#[test]
+fn a_group_has_one_address_family() {
+    let ipv4 = |text: &str| text.parse::<std::net::Ipv4Addr>().unwrap().to_ipv6_mapped();
+    let all = |record: &mut Record| {
+        (record.proxy, record.source.address) = (ipv4("10.255.0.1"), ipv4("10.1.0.1"));
+        for (receiver, host) in record.receivers.iter_mut().zip(1..) {
+            receiver.address = ipv4(&format!("10.2.0.{host}"));
+        }
+    };
+    let mut record = record();
+    all(&mut record);
+    let group = Group::new(record).unwrap();
+    assert!(group.lists_in_packets());
+    assert_eq!(group.at(NodeIndex(5)).unwrap().receivers[0].address, ipv4("10.2.0.4"));
+    let mixed = refused(|record| record.source.address = ipv4("10.1.0.1"));
+    assert_eq!(
+        mixed,
+        "mixed address families: 10.1.0.1 and Proxy Address 2001:db8:ff::100 are not both IPv4 or both IPv6"
+    );
+    let mixed = refused(|record| {
+        all(record);
+        record.receivers[2].address = address("2001:db8:b::3");
+    });
+    let expected = "mixed address families: 2001:db8:b::3 and Proxy Address 10.255.0.1 are not both IPv4 or both IPv6";
+    assert_eq!(mixed, expected);
+    for wrong in ["0.0.0.9", "127.0.0.1", "169.254.0.1", "224.0.0.1", "255.255.255.255"] {
+        let text = refused(|record| {
+            all(record);
+            record.receivers[0].address = ipv4(wrong);
+        });
+        assert!(text.ends_with("not a unicast address that a host can have"), "{text}");
+    }
+    let mut nodes = figure_1::record().tree.nodes().to_vec();
+    nodes[0].loopback = ipv4("10.0.0.1");
+    assert!(Tree::new(nodes).is_err(), "nodes are IPv6");
 }
 
 /// D246: a bud node's branches are the nodes below it, then its receivers, which are in no list of packets.

@@ -9,9 +9,10 @@ use srdma_host::{
 use srdma_io::udp::Segmentation;
 use srdma_rc::rate::DcqcnParameters;
 use srdma_rc::{MemoryKey, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
+use srdma_testkit::{ipv4_groups, packets};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::fs;
-use std::net::{Ipv6Addr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -24,6 +25,8 @@ const LINE_BITS_PER_S: u64 = 200_000_000;
 /// Parameters of a test.
 #[derive(Clone, Copy)]
 struct Setting {
+    /// Of both ends.
+    address: Ipv6Addr,
     by_write: bool,
     message_octets: u32,
     path_mtu: PathMtu,
@@ -53,6 +56,7 @@ impl Places<'_> {
 }
 
 const USUAL: Setting = Setting {
+    address: Ipv6Addr::LOCALHOST,
     by_write: true,
     message_octets: 1 << 16,
     path_mtu: PathMtu::Octets4096,
@@ -75,22 +79,22 @@ struct Outcome {
 impl Setting {
     fn wire(&self) -> UdpWire {
         UdpWire::new(&UdpWireConfig {
-            address: Ipv6Addr::LOCALHOST,
-            peer: Ipv6Addr::LOCALHOST,
+            address: self.address,
+            peer: self.address,
             port: 0,
             peer_port: 0,
             segmentation: self.segmentation,
             buffer_octets: self.buffer_octets,
             max_packet_octets: 4300,
         })
-        .expect("a socket on ::1")
+        .expect("a socket on a loopback address")
     }
 
     fn connection(&self, qpn: u32, peer_qpn: u32) -> Connection {
         Connection {
-            address: Ipv6Addr::LOCALHOST,
+            address: self.address,
             qpn: Qpn::new(qpn).unwrap(),
-            peer_address: Ipv6Addr::LOCALHOST,
+            peer_address: self.address,
             peer_qpn: Qpn::new(peer_qpn).unwrap(),
             // The numbers wrap on the way.
             psn: Psn::new(0xFF_FFF0),
@@ -268,6 +272,50 @@ fn a_small_buffer_implies_a_small_window() {
     let window = setting.wire().receive_window(4096);
     assert!((8..=32).contains(&window), "{window}");
     Setting { window, ..setting }.succeeds(&octets(4 << 20));
+}
+
+/// 127.0.0.1, IPv4-mapped.
+const OVER_IPV4: Setting = Setting { address: Ipv4Addr::LOCALHOST.to_ipv6_mapped(), ..USUAL };
+
+/// D275: the same over IPv4, marks included. Segmentation by the kernel is not used, though it was chosen.
+#[test]
+fn transfers_over_ipv4() {
+    for by_write in [true, false] {
+        OVER_IPV4.succeeds(&octets(0));
+        let counters = Setting { by_write, loss: Some(50), window: 16, ..OVER_IPV4 }.succeeds(&octets(1 << 20));
+        assert!(counters.packets_retransmitted > 0 && counters.naks_received > 0, "{counters:?}");
+    }
+    Setting { segmentation: Segmentation::Offload, ..OVER_IPV4 }.succeeds(&octets(1 << 20));
+    let counters = Setting { marks: true, ..OVER_IPV4 }.succeeds(&octets(1 << 20));
+    assert!(counters.cnps_received > 0, "{counters:?}");
+}
+
+/// D275: the ICRC of a datagram is that of the atomic IPv4 packet around it, whatever its time to live and checksums.
+#[test]
+fn datagrams_over_ipv4_have_its_icrc() {
+    let mut wire = OVER_IPV4.wire();
+    let peer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    wire.set_peer_port(peer.local_addr().unwrap().port());
+    let packet = packets::rocev2(OVER_IPV4.address, OVER_IPV4.address, 0x04, 0x22, 7, &[9; 101]);
+    let mut once = Some(&packet);
+    let sent = wire.transmit(&mut |place| {
+        let packet = once.take()?;
+        place[..packet.len()].copy_from_slice(packet);
+        Some(packet.len())
+    });
+    assert_eq!(sent.unwrap(), 1);
+    let mut payload = [0; 2048];
+    let len = peer.recv(&mut payload).unwrap();
+    let expected = ipv4_groups::in_ipv4(&packet);
+    assert_eq!(payload[..len], expected[28..]);
+    // And back.
+    peer.send_to(&payload[..len], (Ipv4Addr::LOCALHOST, wire.port())).unwrap();
+    wire.wait(Some(Duration::from_secs(10))).unwrap();
+    let mut received = Vec::new();
+    wire.receive(&mut |pieces| received.push(pieces.concat())).unwrap();
+    let [received] = &received[..] else { panic!("{received:?}") };
+    // The socket reports neither hop limit nor flow label.
+    assert_eq!((&received[8..40], &received[48..]), (&packet[8..40], &packet[48..]));
 }
 
 #[test]

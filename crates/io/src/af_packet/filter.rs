@@ -72,7 +72,7 @@ fn ipv4(interest: &Interest, decide: impl Fn(&mut Vec<libc::sock_filter>)) -> Ve
 
 /// The test for one prefix of IPv4.
 fn append_ipv4(program: &mut Vec<libc::sock_filter>, prefix: Prefix, wanted: Match) {
-    let verdict = if wanted == Match::All { accept() } else { refuse() };
+    let verdict = if matches!(wanted, Match::All | Match::RoceV2) { accept() } else { refuse() };
     let Some((address, len)) = prefix.as_ipv4() else { return };
     if len > 0 {
         program.push(load(BPF_W, IPV4_DESTINATION));
@@ -326,6 +326,7 @@ mod tests {
             ipv4([10, 0, 0, 0], 8, Match::All),
             ipv4([10, 1, 0, 0], 16, Match::Kernel),
             ipv4([10, 1, 1, 1], 32, Match::All),
+            ipv4([10, 1, 2, 2], 32, Match::RoceV2),
         ];
         let packet_to = |destination: [u8; 4]| {
             let mut octets = vec![0; 14 + 20 + 8];
@@ -337,6 +338,7 @@ mod tests {
             ([10, 9, 9, 9], true),
             ([10, 1, 0, 1], false),
             ([10, 1, 1, 1], true),
+            ([10, 1, 2, 2], true),
             ([11, 0, 0, 1], false),
             ([0, 0, 0, 0], false),
         ];
@@ -354,6 +356,12 @@ mod tests {
             let mapped = packet(Ipv4Addr::new(10, 9, 9, 9).to_ipv6_mapped(), 17, 9);
             assert_eq!(run(&fine, &mapped), !more.is_empty());
             assert_eq!(super::super::is_wanted(&mapped, &selection), !more.is_empty());
+            // D274: responses between nodes to a Proxy Address of IPv4, whose IPv6 packets are of interest as RoCEv2.
+            for port in [4791, 9] {
+                let response = packet(Ipv4Addr::new(10, 1, 2, 2).to_ipv6_mapped(), 17, port);
+                assert_eq!(run(&fine, &response), port == 4791);
+                assert_eq!(super::super::is_wanted(&response, &selection), port == 4791);
+            }
         }
         let everything = Interest { prefixes: vec![ipv4([0; 4], 0, Match::All)], ..Interest::default() };
         assert!(run(&program(&everything).unwrap(), &packet_to([9; 4])));

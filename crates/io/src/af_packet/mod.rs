@@ -309,7 +309,8 @@ fn is_wanted(octets: &[u8], selection: &Selection) -> bool {
     };
     if ethernet.ethertype() == EtherType::IPV4 {
         let destination = Ipv4View::split(rest).map(|(ipv4, _)| ipv4.destination().to_ipv6_mapped().octets());
-        return destination.is_ok_and(|destination| selection.ipv4.lookup(&destination) == Some(Match::All));
+        let wanted = destination.ok().and_then(|destination| selection.ipv4.lookup(&destination));
+        return matches!(wanted, Some(Match::All | Match::RoceV2));
     }
     if ethernet.ethertype() != EtherType::IPV6 {
         return true;

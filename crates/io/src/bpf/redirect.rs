@@ -108,20 +108,27 @@ impl Maps {
             .collect();
         added.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
         for (prefix, how) in added {
-            match ipv4_key(prefix) {
-                Some(key) => self.ipv4_prefixes.set(key, number(how))?,
-                None => self.prefixes.set(key(prefix), number(how))?,
+            let was_in_ipv6 = known.get(&prefix).is_some_and(|before| is_in_ipv6(prefix, *before));
+            if was_in_ipv6 && !is_in_ipv6(prefix, how) {
+                self.prefixes.remove(key(prefix))?;
+            }
+            if let Some(key) = ipv4_key(prefix) {
+                self.ipv4_prefixes.set(key, number(how))?;
+            }
+            if is_in_ipv6(prefix, how) {
+                self.prefixes.set(key(prefix), number(how))?;
             }
             known.insert(prefix, how);
         }
         let mut removed: Vec<Prefix> = known.keys().filter(|prefix| !wanted.contains_key(prefix)).copied().collect();
         removed.sort_by_key(Prefix::prefix_len);
         for prefix in removed {
-            match ipv4_key(prefix) {
-                Some(key) => self.ipv4_prefixes.remove(key)?,
-                None => self.prefixes.remove(key(prefix))?,
+            if let Some(key) = ipv4_key(prefix) {
+                self.ipv4_prefixes.remove(key)?;
             }
-            known.remove(&prefix);
+            if known.remove(&prefix).is_some_and(|how| is_in_ipv6(prefix, how)) {
+                self.prefixes.remove(key(prefix))?;
+            }
         }
         let flags = if interest.everything { EVERYTHING } else { 0 } | if interest.pfc { PFC } else { 0 };
         self.flags.set(0, flags)
@@ -182,6 +189,7 @@ impl Maps {
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R1, R0, 0);
         program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
+        program.jump_if(R1, Equal, number(Match::RoceV2) as i32, redirect);
         program.jump(pass);
 
         program.place(ipv6);
@@ -261,6 +269,11 @@ fn number(how: Match) -> u32 {
         Match::UnknownOption => 3,
         Match::Own => 4,
     }
+}
+
+/// Whether a prefix is one of IPv6 packets too, as those of IPv4 are with [`Match::RoceV2`].
+fn is_in_ipv6(prefix: Prefix, how: Match) -> bool {
+    !prefix.is_ipv4() || how == Match::RoceV2
 }
 
 /// `struct bpf_lpm_trie_key`: the length in host byte order, the address in network byte order.

@@ -1,13 +1,39 @@
-//! A packet socket for Neighbor Solicitations.
+//! Packet sockets for Neighbor Solicitations and ARP requests.
 
+use super::arp::ARP;
 use super::message::SOLICITATION;
 use crate::{packet_socket, socket_option};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// A packet socket that takes Neighbor Solicitations at every interface, and sends frames.
+/// A packet socket that takes frames of one kind at every interface, and sends such.
 #[derive(Debug)]
-pub(super) struct PacketSocket(OwnedFd);
+pub(super) struct PacketSocket(OwnedFd, &'static Kind);
+
+/// A kind of frames.
+#[derive(Debug)]
+pub(super) struct Kind {
+    ethertype: u16,
+    /// What the frames have: offset, size and value.
+    filter: &'static [(u32, u32, u32)],
+}
+
+impl Kind {
+    /// IPv6 with hop limit 255, ICMPv6 right behind, and a solicitation.
+    pub(super) const SOLICITATIONS: Kind = Kind {
+        ethertype: libc::ETH_P_IPV6 as u16,
+        filter: &[
+            (12, libc::BPF_H, libc::ETH_P_IPV6 as u32),
+            (20, libc::BPF_B, 58),
+            (21, libc::BPF_B, 255),
+            (54, libc::BPF_B, SOLICITATION as u32),
+        ],
+    };
+
+    /// ARP requests.
+    pub(super) const ARP_REQUESTS: Kind =
+        Kind { ethertype: ARP, filter: &[(12, libc::BPF_H, ARP as u32), (20, libc::BPF_H, 1)] };
+}
 
 /// Ingress of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,19 +42,12 @@ pub(super) struct Arrival {
     pub(super) index: u32,
 }
 
-/// The EtherType that it receives.
-const IPV6: u16 = libc::ETH_P_IPV6 as u16;
-
-/// Lets frames pass that are IPv6 with hop limit 255, ICMPv6 right behind, and a solicitation: offset, size and value.
-const FILTER: [(u32, u32, u32); 4] =
-    [(12, libc::BPF_H, 0x86DD), (20, libc::BPF_B, 58), (21, libc::BPF_B, 255), (54, libc::BPF_B, SOLICITATION as u32)];
-
 impl PacketSocket {
     /// Opens it. It receives nothing before its filter is set.
-    pub(super) fn open() -> io::Result<Self> {
-        let socket = PacketSocket(packet_socket::open()?);
+    pub(super) fn open(kind: &'static Kind) -> io::Result<Self> {
+        let socket = PacketSocket(packet_socket::open()?, kind);
         socket.attach_filter()?;
-        packet_socket::bind(socket.as_fd(), 0, IPV6)?;
+        packet_socket::bind(socket.as_fd(), 0, kind.ethertype)?;
         Ok(socket)
     }
 
@@ -36,7 +55,7 @@ impl PacketSocket {
     pub(super) fn receive(&self, frame: &mut [u8]) -> io::Result<(Arrival, usize)> {
         loop {
             let (from, len) = packet_socket::receive(self.as_fd(), frame)?;
-            if matches!(from.sll_pkttype, libc::PACKET_HOST | libc::PACKET_MULTICAST) {
+            if matches!(from.sll_pkttype, libc::PACKET_HOST | libc::PACKET_MULTICAST | libc::PACKET_BROADCAST) {
                 return Ok((Arrival { index: from.sll_ifindex as u32 }, len));
             }
         }
@@ -44,7 +63,7 @@ impl PacketSocket {
 
     /// Sends a frame out of an interface.
     pub(super) fn send(&self, index: u32, frame: &[u8]) -> io::Result<()> {
-        let to = packet_socket::address(index as i32, IPV6);
+        let to = packet_socket::address(index as i32, self.1.ethertype);
         // SAFETY: `frame` and `to` can be read for the lengths that are given, and outlive the call.
         let result = unsafe {
             libc::sendto(
@@ -62,11 +81,12 @@ impl PacketSocket {
     fn attach_filter(&self) -> io::Result<()> {
         let instruction = |code, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
         let mut program = Vec::new();
-        for (at, (offset, size, value)) in FILTER.into_iter().enumerate() {
+        let filter = self.1.filter;
+        for (at, (offset, size, value)) in filter.iter().enumerate() {
             // A failed comparison jumps to the last instruction, which rejects the frame.
-            let to_refusal = (2 * (FILTER.len() - at) - 1) as u8;
-            program.push(instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, offset));
-            program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, to_refusal, value));
+            let to_refusal = (2 * (filter.len() - at) - 1) as u8;
+            program.push(instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, *offset));
+            program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, to_refusal, *value));
         }
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX));
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0));

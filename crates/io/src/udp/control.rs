@@ -31,6 +31,11 @@ impl ControlMessage {
         (self.level, self.kind) == (level, kind)
     }
 
+    /// The value, where it is one octet.
+    pub(super) fn first(&self) -> u8 {
+        self.value[0]
+    }
+
     /// The value, where it is an integer of four octets.
     pub(super) fn integer(&self) -> u32 {
         let [a, b, c, d, ..] = self.value;

@@ -130,6 +130,8 @@ impl UdpSocket {
             for control in &controls[..header.msg_hdr.msg_controllen / size_of::<ControlMessage>()] {
                 if control.is(libc::IPPROTO_IPV6, libc::IPV6_TCLASS) {
                     received.traffic_class = control.integer() as u8;
+                } else if control.is(libc::IPPROTO_IP, libc::IP_TOS) {
+                    received.traffic_class = control.first();
                 } else if control.is(libc::SOL_UDP, libc::UDP_GRO) {
                     received.segment_len = control.integer() as usize;
                 } else if control.is(libc::SOL_SOCKET, libc::SO_RXQ_OVFL) {

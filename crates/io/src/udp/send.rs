@@ -2,7 +2,7 @@
 
 use super::control::ControlMessage;
 use super::receive::NO_MESSAGE;
-use super::socket::UdpSocket;
+use super::socket::{UdpSocket, is_ipv4};
 use std::io::{self, IoSlice};
 use std::net::SocketAddrV6;
 
@@ -35,7 +35,11 @@ impl UdpSocket {
         let mut headers = [NO_MESSAGE; MAX_BATCH];
         for (index, message) in messages.iter().enumerate() {
             let traffic_class = i32::from(message.traffic_class).to_ne_bytes();
-            controls[index][0] = ControlMessage::new(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &traffic_class);
+            let (level, kind) = match is_ipv4(*message.destination.ip()) {
+                true => (libc::IPPROTO_IP, libc::IP_TOS),
+                false => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            };
+            controls[index][0] = ControlMessage::new(level, kind, &traffic_class);
             let mut count = 1;
             if let [first, _, ..] = message.packets {
                 let segment_len = (first.len() as u16).to_ne_bytes();

@@ -20,7 +20,7 @@ pub enum Segmentation {
     Offload,
 }
 
-/// A UDP socket over IPv6 that never blocks, never fragments and reads and writes in batches.
+/// A UDP socket that never blocks, never fragments and reads and writes in batches.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: std::net::UdpSocket,
@@ -31,7 +31,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket at an address of this host. Port 0 means any free one.
+    /// A socket at an address of this host, of IPv4 if it is IPv4-mapped. Port 0 means any free one.
     ///
     /// # Errors
     ///
@@ -45,13 +45,18 @@ impl UdpSocket {
     /// Sockets toward other peers, also those of other processes of the user, may have the same address and port, but
     /// for a port that the kernel chose, for port 0.
     ///
-    /// Several sockets toward different peers may share the address (D200).
+    /// Several sockets toward different peers may share the address (D200). One at an IPv4-mapped address receives from
+    /// all peers, does not share it, and segments in software.
     ///
     /// # Errors
     ///
     /// Those of [`UdpSocket::bind`], `AddrInUse` also for a socket toward the same peer; and those of `connect`, such
     /// as that there is no route to the peer.
     pub fn bind_toward(address: Ipv6Addr, port: u16, peer: Ipv6Addr, segmentation: Segmentation) -> io::Result<Self> {
+        if is_ipv4(address) {
+            // The kernel numbers the datagrams of a connected socket, and the ICRC covers the numbers (D275).
+            return Self::bind(address, port, Segmentation::Software);
+        }
         let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
         // A port that several sockets may have is named: the kernel would choose one among those in use.
         socket.set_reuse_port(port != 0)?;
@@ -76,6 +81,15 @@ impl UdpSocket {
             SocketAddr::V4(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         let socket = UdpSocket { socket, local, segmentation, _claim: claim };
+        if is_ipv4(*local.ip()) {
+            for (level, name, value) in [
+                (libc::SOL_SOCKET, libc::SO_NO_CHECK, 1),
+                (libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
+                (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+            ] {
+                socket.set_option(level, name, value)?;
+            }
+        }
         for (level, name, value) in [
             (libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
             (libc::SOL_UDP, libc::UDP_NO_CHECK6_TX, c_int::from(segmentation == Segmentation::Software)),
@@ -134,6 +148,11 @@ impl UdpSocket {
     pub(super) fn fd(&self) -> c_int {
         self.socket.as_raw_fd()
     }
+}
+
+/// Whether datagrams of a socket at an address are IPv4.
+pub(super) fn is_ipv4(address: Ipv6Addr) -> bool {
+    address.to_ipv4_mapped().is_some()
 }
 
 /// Waits until there is something to read at a descriptor or at `other`, or, on request, room to write at the first.

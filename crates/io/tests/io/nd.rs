@@ -1,9 +1,9 @@
-//! Neighbor Discovery for Proxy Addresses, solicited by the kernel at the other end of a link.
+//! Neighbor Discovery and ARP for Proxy Addresses, solicited by the kernel at the other end of a link.
 
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::nd::ProxyNd;
 use srdma_wire::MacAddress;
-use std::net::{Ipv6Addr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -19,6 +19,50 @@ async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{PROXY} is in none of the states {states:?}");
+}
+
+/// D274: by ARP, unasked by anything but its own table.
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_resolves_proxy_addresses_of_ipv4() {
+    let [node, other] = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").unwrap());
+    let ends = [
+        VethEnd { namespace: &node, interface: "v0", mac: Some(OURS), addresses: &[] },
+        VethEnd { namespace: &other, interface: "v1", mac: None, addresses: &[] },
+    ];
+    veth(1500, ends).unwrap();
+    other.run(&["ip", "address", "add", "10.1.0.2/24", "dev", "v1"]).unwrap();
+    let index: u32 = node.run(&["cat", "/sys/class/net/v0/ifindex"]).unwrap().trim().parse().unwrap();
+    let proxies = ["10.1.0.51", "10.1.0.52"].map(|text| text.parse::<Ipv4Addr>().unwrap());
+    let ask = |proxy: Ipv4Addr| {
+        let send = || UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&[0], (proxy, 9)));
+        other.enter(send).unwrap().unwrap();
+    };
+    let shown = |state: &str| {
+        for _ in 0..1_000 {
+            let text = other.run(&["ip", "-4", "neigh", "show", "dev", "v1"]).unwrap();
+            if text.contains(state) {
+                return text;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no neighbour is {state}");
+    };
+    let run = async {
+        let mut nd = ProxyNd::start().unwrap();
+        nd.set([(index, OURS)], [proxies[0].to_ipv6_mapped()]).unwrap();
+        ask(proxies[0]);
+        assert!(shown("REACHABLE").contains("10.1.0.51 lladdr 02:00:00:00:00:01"));
+        assert_eq!(nd.statistics().answered, 1);
+        // Not one of them.
+        ask(proxies[1]);
+        assert!(shown("FAILED").contains("10.1.0.52"));
+        let statistics = nd.statistics();
+        assert_eq!((statistics.answered, statistics.invalid, statistics.send_errors), (1, 0, 0));
+    };
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let inside = || runtime().block_on(run);
+    node.enter(inside).unwrap();
 }
 
 #[test]

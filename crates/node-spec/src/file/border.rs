@@ -13,13 +13,14 @@ pub struct DomainSection {
     pub sids: Vec<Located<Prefix>>,
     pub infrastructure: Vec<Located<Prefix>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub proxies: Vec<Located<Prefix>>,
+    pub proxies: Vec<Located<AnyPrefix>>,
 }
 
 impl DomainSection {
     /// The section of a domain.
     pub fn of(Domain { sids, infrastructure, proxies }: &Domain) -> Self {
-        DomainSection { sids: all(sids), infrastructure: all(infrastructure), proxies: all(proxies) }
+        let proxies = proxies.iter().map(|prefix| AnyPrefix(*prefix).into()).collect();
+        DomainSection { sids: all(sids), infrastructure: all(infrastructure), proxies }
     }
 }
 

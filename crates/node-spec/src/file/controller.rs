@@ -1,6 +1,6 @@
 //! `[controller]`: the controller that orders groups beside those of the file.
 
-use super::{HostAddress, LinkMtu, Located, PortName, PositiveU32, spanned};
+use super::{AnyPrefix, HostAddress, LinkMtu, Located, PortName, PositiveU32, spanned};
 use serde::{Deserialize, Serialize};
 use srdma_wire::Prefix;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct ControllerSection {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<Located<Prefix>>,
+    pub hosts: Vec<Located<AnyPrefix>>,
 }
 
 impl ControllerSection {

@@ -2,8 +2,8 @@
 
 use super::policy::PolicySection;
 use super::repair::RepairSection;
-use super::{BranchSection, Epoch, HostAddress, LinkMtu, Located, ReceiverSection, U32, U64, integer, is_default};
-use super::{spanned, unless};
+use super::{AnyAddress, BranchSection, Epoch, HostAddress, LinkMtu, Located, ReceiverSection, U32, U64};
+use super::{integer, is_default, spanned, unless};
 use serde::{Deserialize, Serialize};
 use srdma_group::{Downstream, GroupEntry, HeadendEntry, NodeRole, Parent, Source, SourceRegion};
 use srdma_wire::{Psn, Qpn};
@@ -16,7 +16,7 @@ pub struct GroupSection {
     pub id: Located<U32>,
     pub epoch: Option<Located<U32>>,
     pub renewed: Option<Located<Epoch>>,
-    pub proxy: Located<HostAddress>,
+    pub proxy: Located<AnyAddress>,
     pub designated_qpn: Located<Qpn>,
     pub initial_psn: Located<Psn>,
     #[serde(with = "RoleName")]
@@ -71,7 +71,7 @@ impl GroupSection {
             id: integer(entry.id.0),
             epoch: unless(entry.epoch, 0, integer),
             renewed: unless(entry.renewed, 0, integer),
-            proxy: HostAddress(entry.proxy).into(),
+            proxy: AnyAddress(entry.proxy).into(),
             designated_qpn: entry.designated_qpn.into(),
             initial_psn: entry.initial_psn.into(),
             role: entry.role,
@@ -93,13 +93,13 @@ impl GroupSection {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSection {
-    pub address: Located<HostAddress>,
+    pub address: Located<AnyAddress>,
     pub qpn: Located<Qpn>,
 }
 
 impl SourceSection {
     fn of(Source { address, qpn }: Source) -> Self {
-        SourceSection { address: HostAddress(address).into(), qpn: qpn.into() }
+        SourceSection { address: AnyAddress(address).into(), qpn: qpn.into() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Members of a group: receivers and branches, with the keys for a change of membership.
 
-use super::{HostAddress, Integer, Located, Notation, U64, integer, unless};
+use super::{AnyAddress, HostAddress, Integer, Located, Notation, U64, integer, unless};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::ser::SerializeStruct;
@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverSection {
-    pub address: Located<HostAddress>,
+    pub address: Located<AnyAddress>,
     pub qpn: Located<Qpn>,
     pub base: Option<Located<U64>>,
     pub rkey: Option<Located<Epoch>>,
@@ -114,7 +114,7 @@ impl BranchSection {
 impl ReceiverSection {
     pub(super) fn of(receiver: &Receiver) -> Self {
         ReceiverSection {
-            address: HostAddress(receiver.address).into(),
+            address: AnyAddress(receiver.address).into(),
             qpn: receiver.qpn.into(),
             base: receiver.region.map(|region| integer(region.base)),
             rkey: receiver.region.map(|region| integer(region.rkey)),

@@ -75,11 +75,16 @@ pub(super) fn check_open(file: &NodeFile, purpose: Purpose<'_>, draft: &Draft) -
 
 fn domain(section: &DomainSection) -> Result<Domain, Problem> {
     let DomainSection { sids, infrastructure, proxies } = section;
-    if let Some(everything) =
-        [sids, infrastructure, proxies].into_iter().flatten().find(|at| at.value.prefix_len() == 0)
-    {
-        return Err(Problem::new(everything.at, "::/0 is no domain: everything would be inside it"));
+    let of_ipv6 = [sids, infrastructure].into_iter().flatten().map(|prefix| (prefix.at, prefix.value));
+    let mut all = of_ipv6.chain(proxies.iter().map(|prefix| (prefix.at, prefix.value.0)));
+    let is_everything = |prefix: &Prefix| match prefix.as_ipv4() {
+        Some((_, len)) => len == 0,
+        None => prefix.prefix_len() == 0,
+    };
+    if let Some((at, everything)) = all.find(|(_, prefix)| is_everything(prefix)) {
+        return Err(Problem::new(at, format!("{everything} is no domain: everything would be inside it")));
     }
     let of = |prefixes: &[Located<Prefix>]| prefixes.iter().map(|prefix| prefix.value).collect();
-    Ok(Domain { sids: of(sids), infrastructure: of(infrastructure), proxies: of(proxies) })
+    let proxies = proxies.iter().map(|prefix| prefix.value.0).collect();
+    Ok(Domain { sids: of(sids), infrastructure: of(infrastructure), proxies })
 }

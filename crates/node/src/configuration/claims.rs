@@ -24,12 +24,14 @@ pub(super) struct Claims<'t> {
     purpose: Purpose<'t>,
     owners: BTreeMap<(TableId, Prefix), (usize, String)>,
     main: Fib<Leads>,
+    /// The main table of IPv4.
+    ipv4: Fib<Leads>,
 }
 
 impl<'t> Claims<'t> {
     /// For the file of this text.
     pub(super) fn new(text: &'t str, purpose: Purpose<'t>) -> Self {
-        Claims { text, purpose, owners: BTreeMap::new(), main: Fib::default() }
+        Claims { text, purpose, owners: BTreeMap::new(), main: Fib::default(), ipv4: Fib::default() }
     }
 
     /// Use of the configuration.
@@ -46,7 +48,7 @@ impl<'t> Claims<'t> {
         leads: Leads,
     ) -> Result<(), Problem> {
         self.claim_in(TableId(0), at, prefix, owner)?;
-        self.main.insert(prefix, leads);
+        self.main_of(prefix).insert(prefix, leads);
         Ok(())
     }
 
@@ -69,7 +71,18 @@ impl<'t> Claims<'t> {
 
     /// A neighbour's address, which any later claim may give another meaning.
     pub(super) fn neighbour(&mut self, address: Ipv6Addr) {
-        self.main.insert(Prefix::host(address), Leads::Out);
+        let prefix = Prefix::host(address);
+        self.main_of(prefix).insert(prefix, Leads::Out);
+    }
+
+    /// The main table of the IP version of a prefix.
+    fn main_of(&mut self, prefix: Prefix) -> &mut Fib<Leads> {
+        if prefix.is_ipv4() { &mut self.ipv4 } else { &mut self.main }
+    }
+
+    fn lookup(&self, address: Ipv6Addr) -> Option<Leads> {
+        let main = if address.to_ipv4_mapped().is_some() { &self.ipv4 } else { &self.main };
+        main.lookup(&address.octets())
     }
 
     /// Section that gives a prefix of the main table its meaning, if there is one.
@@ -81,16 +94,18 @@ impl<'t> Claims<'t> {
     /// the address.
     pub(super) fn check_reachable(&self, at: usize, what: &str, address: Ipv6Addr) -> Result<(), Problem> {
         if self.purpose.learns() {
-            return match (self.owner(Prefix::host(address)), self.main.lookup(&address.octets())) {
+            return match (self.owner(Prefix::host(address)), self.lookup(address)) {
                 (Some(owner), Some(Leads::Elsewhere)) => {
+                    let address = address.to_canonical();
                     Err(Problem::new(at, format!("{what} {address} cannot be reached: it is {owner}")))
                 }
                 _ => Ok(()),
             };
         }
-        match self.main.lookup(&address.octets()) {
+        match self.lookup(address) {
             Some(Leads::Out) => Ok(()),
             Some(Leads::Elsewhere) | None => {
+                let address = address.to_canonical();
                 Err(Problem::new(at, format!("{what} {address}: no neighbour and no route \"via\" leads there")))
             }
         }

@@ -74,7 +74,7 @@ pub(super) fn settings(
         end_mt,
         replication,
         links: links(section, node)?,
-        hosts: section.hosts.iter().map(|hosts| hosts.value).collect(),
+        hosts: section.hosts.iter().map(|hosts| hosts.value.0).collect(),
     }))
 }
 

@@ -152,6 +152,19 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    /// D274: IPv4 packets to the Proxy Address, and responses between nodes, which are IPv6.
+    #[test]
+    fn a_proxy_address_of_ipv4_is_the_nodes() {
+        let found = interest(
+            "[[neighbour]]\naddress = '10.2.0.1%p'\nmac = '02:00:00:00:00:05'\n\
+             [[sid]]\nsid = '2001:db8:ff:1::e'\nbehavior = 'End.MT'\n\
+             [[group]]\nid = 1\nproxy = '10.255.0.1'\ndesignated_qpn = 9\ninitial_psn = 0\nrole = 'edge'\n\
+             sid = '2001:db8:ff:1::e'\nparent = { loopback = '2001:db8:bb::1' }\n\
+             receiver = [{ address = '10.2.0.1', qpn = 7 }]\n",
+        );
+        assert_eq!(found, ["10.255.0.1/32 RoceV2", "2001:db8:ff:1::e/128 All"]);
+    }
+
     #[test]
     fn a_policy_for_everything_leaves_the_kernel_its_own() {
         let found = interest("[[route]]\nprefix = '::/0'\nencaps = { segments = ['2001:db8:bb::1'] }\n");

@@ -17,6 +17,7 @@
 mod polynomial;
 
 use crate::bth::BthView;
+use crate::ipv4::Ipv4View;
 use crate::ipv6::{Ipv6View, NextHeader};
 use crate::udp::UdpView;
 use core::ops::{BitXor, BitXorAssign};
@@ -103,6 +104,13 @@ const MASK: [u8; size_of::<Headers>()] = {
     mask
 };
 
+/// Fields of an IPv4 header that count as ones: Type of Service, Time to Live, Header Checksum.
+const IPV4_MASK: [u8; size_of::<Ipv4View>()] = {
+    let mut mask = [0; size_of::<Ipv4View>()];
+    (mask[1], mask[8], mask[10], mask[11]) = (0xFF, 0xFF, 0xFF, 0xFF);
+    mask
+};
+
 /// The register after the masked LRH and headers of zeros: the headers' own remainder is added to it.
 const REGISTER_AFTER_ZEROS: u32 =
     polynomial::register_after(polynomial::register_after(!0, 0xFF, 8), 0, size_of::<Headers>());
@@ -140,6 +148,29 @@ impl BitXorAssign for Delta {
     fn bitxor_assign(&mut self, other: Delta) {
         self.0 ^= other.0;
     }
+}
+
+/// The difference between the ICRCs of a packet in IPv4 and of the same in IPv6: from the UDP header on its octets are
+/// those of the other, and the headers before them have no options and no extension headers. As seen right behind them.
+///
+/// Over IPv4 Type of Service, Time to Live and Header Checksum count as ones (IBTA annex A17.3.3).
+pub fn between_versions(ipv4: &Ipv4View, ipv6: &Ipv6View) -> Delta {
+    const IPV4: usize = size_of::<Ipv4View>();
+    const IPV6: usize = size_of::<Ipv6View>();
+    const BEFORE: u32 = polynomial::register_after(!0, 0xFF, 8);
+    let mut of_ipv4: [u8; IPV4] = zerocopy::transmute!(*ipv4);
+    for (octet, mask) in of_ipv4.iter_mut().zip(IPV4_MASK) {
+        *octet |= mask;
+    }
+    let mut of_ipv6: [u8; IPV6] = zerocopy::transmute!(*ipv6);
+    for (octet, mask) in of_ipv6.iter_mut().zip(MASK) {
+        *octet |= mask;
+    }
+    let (zeros4, zeros6) =
+        const { (polynomial::register_after(BEFORE, 0, IPV4), polynomial::register_after(BEFORE, 0, IPV6)) };
+    let register4 = zeros4 ^ polynomial::remainder_of_difference(&[0; IPV4], &of_ipv4);
+    let register6 = zeros6 ^ polynomial::remainder_of_difference(&[0; IPV6], &of_ipv6);
+    Delta(register4 ^ register6)
 }
 
 /// A distance in octets, prepared: x to the power of eight times the octets, modulo the CRC's polynomial.

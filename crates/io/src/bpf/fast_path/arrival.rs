@@ -25,7 +25,9 @@ pub(super) fn arrivals(
     for (prefix, value) in routes {
         all.entry(*prefix).or_default().0 = Some(*value);
     }
-    for (prefix, how) in interest.iter().filter(|(prefix, _)| !prefix.is_ipv4()) {
+    // As [`Interest::ipv6`](crate::Interest).
+    let is_in_ipv6 = |(prefix, how): &&(Prefix, Match)| !prefix.is_ipv4() || *how == Match::RoceV2;
+    for (prefix, how) in interest.iter().filter(is_in_ipv6) {
         all.entry(*prefix).or_default().1 = Some(*how == Match::All);
     }
     let mut arrivals = BTreeMap::new();

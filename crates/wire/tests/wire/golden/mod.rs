@@ -11,3 +11,4 @@ mod ioam;
 mod options;
 mod pfc;
 mod srh;
+mod translation;
