@@ -277,7 +277,8 @@ fn ports_with_classes_mark_copies() {
     let sent = bench.send(0, &packets[TUNNELLED]);
     // The first one meets an empty queue.
     assert_eq!(sent, [(1, packets[COPIES[0]].clone()), marked[1].clone()]);
-    let classes: Vec<u64> = (0..8).map(|class| bench.node.class_counters(PortId(1), class).unwrap().sent.frames).collect();
+    let classes: Vec<u64> =
+        (0..8).map(|class| bench.node.class_counters(PortId(1), class).unwrap().sent.frames).collect();
     assert_eq!(classes, [2, 0, 0, 0, 0, 0, 0, 0]);
 }
 
