@@ -388,7 +388,7 @@ impl Tree {
                     let source = &state.source;
                     let possible = match record.change {
                         None => false,
-                        Some(Change::Evict(_) | Change::Rehome { .. }) => true,
+                        Some(Change::Evict(_) | Change::Rehome { .. } | Change::Move { .. }) => true,
                         Some(Change::Join { .. }) => source.next == source.completed && source.fresh == source.next,
                     };
                     if follows && possible {

@@ -11,7 +11,8 @@ pub(crate) enum Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     pub(crate) child: Child,
-    /// The epoch from which responses of the child cover its whole subtree.
+    /// The epoch from which responses of the child cover its whole subtree; of a receiver the epoch at which it moved
+    /// here (D280).
     pub(crate) renewed: u8,
     /// It joined after the start of the group (D30).
     pub(crate) joined: bool,
@@ -38,6 +39,12 @@ pub enum Change {
         /// The node that moves.
         node: usize,
         /// Its new parent.
+        to: usize,
+    },
+    /// A receiver moves to another edge node, to which it is attached as well (D280).
+    Move {
+        receiver: usize,
+        /// Its new edge node.
         to: usize,
     },
     /// A receiver joins at an edge node while the source is quiescent (D30).
@@ -101,7 +108,12 @@ impl Record {
         }
         match change {
             Change::Evict(receiver) => next.evict(receiver)?,
-            Change::Rehome { node, to } => next.rehome(node, to)?,
+            Change::Rehome { node, to } => {
+                let renewed = next.places[node].renewed;
+                next.rehome(Child::Node(node), to, renewed)?;
+                next.places[node].parent = Some(to);
+            }
+            Change::Move { receiver, to } => next.rehome(Child::Receiver(receiver), to, next.epoch)?,
             Change::Join { receiver, edge } => next.join(receiver, edge)?,
         }
         let last = next.last_to_commit(self, change, order);
@@ -131,16 +143,14 @@ impl Record {
         Some(())
     }
 
-    fn rehome(&mut self, node: usize, to: usize) -> Option<()> {
-        let from = self.places[node].parent?;
+    fn rehome(&mut self, child: Child, to: usize, renewed: u8) -> Option<()> {
+        let from = self.parent_of(child)?;
         if from == to {
             return None;
         }
         let ancestor = self.common_ancestor(from, to);
-        self.places[from].branches.retain(|branch| branch.child != Child::Node(node));
-        let renewed = self.places[node].renewed;
-        self.places[to].branches.push(Branch { child: Child::Node(node), renewed, joined: false });
-        self.places[node].parent = Some(to);
+        self.places[from].branches.retain(|branch| branch.child != child);
+        self.places[to].branches.push(Branch { child, renewed, joined: false });
         let mut on_path = to;
         while on_path != ancestor {
             self.places[on_path].renewed = self.epoch;
@@ -160,12 +170,14 @@ impl Record {
         Some(())
     }
 
-    /// The nodes of a re-homing's old path, below the common ancestor.
+    /// The nodes of the old path of a re-homing or move, below the common ancestor.
     fn last_to_commit(&self, before: &Record, change: Change, order: CommitOrder) -> Vec<usize> {
-        let (Change::Rehome { node, to }, CommitOrder::OldPathLast) = (change, order) else {
-            return Vec::new();
+        let (child, to) = match (change, order) {
+            (Change::Rehome { node, to }, CommitOrder::OldPathLast) => (Child::Node(node), to),
+            (Change::Move { receiver, to }, CommitOrder::OldPathLast) => (Child::Receiver(receiver), to),
+            (Change::Evict(_) | Change::Join { .. }, _) | (_, CommitOrder::Any) => return Vec::new(),
         };
-        let Some(from) = before.places[node].parent else {
+        let Some(from) = before.parent_of(child) else {
             return Vec::new();
         };
         let ancestor = self.common_ancestor(from, to);

@@ -19,7 +19,7 @@ pub struct Shape {
 }
 
 /// All shapes.
-pub const SHAPES: [Shape; 9] = [
+pub const SHAPES: [Shape; 10] = [
     Shape { name: "star2", drawing: "0(r0 r1)", parents: &[None], edges: &[Some(0), Some(0)], changes: &[] },
     Shape { name: "star3", drawing: "0(r0 r1 r2)", parents: &[None], edges: &[Some(0); 3], changes: &[] },
     Shape { name: "pair", drawing: "0(1(r0 r1))", parents: &[None, Some(0)], edges: &[Some(1), Some(1)], changes: &[] },
@@ -57,6 +57,13 @@ pub const SHAPES: [Shape; 9] = [
         parents: &[None, Some(0), Some(0), Some(1)],
         edges: &[Some(3), Some(1), Some(2)],
         changes: &[Change::Rehome { node: 3, to: 2 }],
+    },
+    Shape {
+        name: "move",
+        drawing: "0(1(r0 r1) 2(r2)), then 0(1(r1) 2(r2 r0))",
+        parents: &[None, Some(0), Some(0)],
+        edges: &[Some(1), Some(1), Some(2)],
+        changes: &[Change::Move { receiver: 0, to: 2 }, Change::Move { receiver: 0, to: 1 }],
     },
     Shape {
         name: "join",

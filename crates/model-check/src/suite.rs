@@ -30,7 +30,7 @@ const fn of(shape: &'static str, packets: u8, faults: Faults) -> Configuration {
 }
 
 /// Seconds: for the tests.
-pub const SMALL: [Configuration; 9] = [
+pub const SMALL: [Configuration; 10] = [
     of("star3", 2, ANY_DELAYS),
     of("star3", 2, Faults { restarts: 1, changes: 1, ..ONE_DELAY }),
     of("fork", 2, Faults { restarts: 1, ..ONE_DELAY }),
@@ -39,11 +39,12 @@ pub const SMALL: [Configuration; 9] = [
     of("three", 2, Faults { deaths: 1, changes: 1, losses: 0, ..ONE_DELAY }),
     of("three", 2, Faults { unready: 1, losses: 0, ..ONE_DELAY }),
     of("rehome", 2, Faults { changes: 1, losses: 0, ..ONE_DELAY }),
+    of("move", 2, Faults { changes: 1, ..ONE_DELAY }),
     of("join", 2, Faults { changes: 1, restarts: 1, ..ONE_DELAY }),
 ];
 
 /// Minutes to an hour.
-pub const LARGE: [Configuration; 27] = [
+pub const LARGE: [Configuration; 30] = [
     of("star2", 3, Faults { losses: 2, duplicates: 1, restarts: 1, ..ANY_DELAYS }),
     of("star2", 2, Faults { losses: 2, deaths: 1, changes: 1, restarts: 1, ..ANY_DELAYS }),
     of("star3", 2, Faults { duplicates: 1, restarts: 1, ..ANY_DELAYS }),
@@ -70,6 +71,9 @@ pub const LARGE: [Configuration; 27] = [
     of("rehome", 2, Faults { changes: 1, losses: 0, ..TWO_DELAYS }),
     of("rehome", 2, Faults { changes: 1, losses: 0, restarts: 1, ..ONE_DELAY }),
     of("rehome", 2, Faults { changes: 1, losses: 0, duplicates: 1, ..ONE_DELAY }),
+    of("move", 2, Faults { changes: 1, restarts: 1, ..ONE_DELAY }),
+    of("move", 2, Faults { changes: 1, ..TWO_DELAYS }),
+    of("move", 2, Faults { changes: 2, ..ONE_DELAY }),
     of("join", 3, Faults { changes: 1, restarts: 1, duplicates: 1, ..ONE_DELAY }),
 ];
 

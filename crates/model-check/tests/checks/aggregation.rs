@@ -125,6 +125,19 @@ fn the_old_path_must_not_commit_first() {
     assert_eq!(first, Some(&Action::Commit { node: 1 }), "{:?}", failure.path);
 }
 
+/// A receiver that moves (D280): the same two rules keep its former edge from being believed without it, and its new edge
+/// from being believed for it too early.
+#[test]
+fn a_receiver_that_moves_needs_the_order_of_commits_and_epochs() {
+    let bounds = bounds("move", Faults { changes: 1, delays: 1, ..Faults::NONE });
+    let without_order = failure("move", &Bounds { order: CommitOrder::Any, ..bounds });
+    assert_eq!(without_order.property, SAFETY);
+    let first = without_order.path.iter().find(|action| matches!(action, Action::Commit { .. }));
+    assert_eq!(first, Some(&Action::Commit { node: 1 }), "{:?}", without_order.path);
+    let without_epochs = failure("move", &Bounds { epochs_checked: false, ..bounds });
+    assert_eq!(without_epochs.property, SAFETY);
+}
+
 /// Re-homing: responses that the new parent sent before do not hold for its new subtree.
 #[test]
 fn without_epochs_old_responses_are_accepted() {
