@@ -78,8 +78,8 @@ pub(crate) fn overlap<'n>(
         }
     }
     let set: PrefixSet = prefixes(identity).map(|(_, prefix)| prefix).collect();
-    for (other, identity) in others {
-        for (of, prefix) in prefixes(identity) {
+    for (other, of_other) in others {
+        for (of, prefix) in prefixes(of_other) {
             let is_shared = of == Use::Hosts && shared.iter().any(|shared| contains(*shared, prefix));
             let found = if is_shared {
                 let is_same = |own: &(Use, Prefix)| *own == (of, prefix);
