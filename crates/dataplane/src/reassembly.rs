@@ -140,6 +140,11 @@ impl Reassembly {
         }
     }
 
+    /// Number of fragments that wait.
+    pub(crate) fn fragments(&self) -> usize {
+        self.waiting.values().map(|waiting| waiting.pieces.len()).sum()
+    }
+
     /// Forgets packets that have waited too long; how many fragments they had.
     pub(crate) fn expire(&mut self, now: Instant) -> usize {
         let mut expired = 0;

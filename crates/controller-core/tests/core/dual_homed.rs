@@ -151,10 +151,16 @@ fn a_restart_of_the_controller_moves_nothing() {
     cluster.pass(500);
     are_all_at(&mut cluster, 1);
     assert_eq!(cluster.group().summary.epoch, 1);
-    // It stays away: now it is dead.
+    // It stays away, and nobody knows whether it has a lease: it may be forwarding, until no neighbour reaches it.
     cluster.disconnect(1);
     cluster.restart();
     cluster.pass(DEAD_AFTER_MS + 500);
+    assert_eq!((at(&cluster, 1), at(&cluster, 2)), ([shared(1), shared(2)].into(), BTreeSet::new()));
+    cluster.report_unreachable(4, &[1]);
+    cluster.pass(500);
+    assert_eq!(at(&cluster, 2), BTreeSet::new(), "N5 reaches it still");
+    cluster.report_unreachable(5, &[1]);
+    cluster.pass(500);
     are_all_at(&mut cluster, 2);
 }
 

@@ -246,6 +246,11 @@ impl Node {
         self.ports.egress.buffered_octets()
     }
 
+    /// Fragments to SIDs of the node that wait for others (D245).
+    pub fn waiting_fragments(&self) -> usize {
+        self.reassembly.fragments()
+    }
+
     /// The classes of a port that its neighbour has paused, bit n being class n.
     pub fn paused_classes(&self, port: PortId) -> u8 {
         self.ports.egress.paused_classes(port)

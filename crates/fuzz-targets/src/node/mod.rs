@@ -170,9 +170,10 @@ fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     bench.frames_in += bench.frames.len() as u64;
     let counted = counted(world, port);
     let waiting = world.node.buffered_octets();
+    let fragments = world.node.waiting_fragments();
     world.node.receive(world.now, PortId(link), &mut bench.frames, &mut world.pool);
     assert!(bench.frames.is_empty(), "receive leaves frames behind");
-    let waits = world.node.buffered_octets() > waiting;
+    let waits = world.node.buffered_octets() > waiting || world.node.waiting_fragments() > fragments;
     let came = carried(octets);
     let judge = if waiting > 0 { Judge::Wholeness } else { Judge::All { octets, came: came.as_ref() } };
     let left = drain(world, bench, judge);

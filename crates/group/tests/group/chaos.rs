@@ -271,7 +271,7 @@ impl Chaos {
         }
         match self.messages.remove(index % self.messages.len()) {
             Message::Order(order) => {
-                if let Order::Restore { node, .. } = order {
+                if let Order::Restore { node, .. } | Order::Commit { node, .. } = order {
                     self.restoring.remove(&node);
                 }
                 let answer = self.fleet.carry_out(&order);
@@ -374,6 +374,13 @@ impl Chaos {
         let held = self.fleet.agents.get(&node).map(|agent| agent.held).unwrap_or_default();
         self.fleet.log.push(format!("{node} registers with {held:?}"));
         self.messages.retain(|message| !message.is_of(node));
+        // What it lacks it may be given later, when the headend has registered.
+        let parts = self.fleet.stored.as_ref().map(entries).unwrap_or_default();
+        if let Some((_, entry)) = parts.into_iter().find(|(of, _)| *of == node)
+            && self.has(node).is_some_and(|has| has != entry)
+        {
+            self.restoring.insert(node);
+        }
         self.lifecycle.registered(node, held).unwrap();
     }
 

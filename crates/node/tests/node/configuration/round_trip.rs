@@ -242,7 +242,11 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         policy: policy(octets, ListMode::default()),
         more_regions: Vec::new(),
     };
-    let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+    let branch = |receiver: &Receiver| Branch {
+        joined: receiver.joined,
+        renewed: receiver.moved,
+        ..Branch::new(receiver.address)
+    };
     let has_receivers = role.is_multiple_of(3) || role >= 0x80;
     if has_receivers {
         let hosts = 1..=octets.u16(1, 4);
