@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Rate of the link in bits per second, such as 100G: shows pauses as times, too.
     #[arg(long, value_name = "BITS", value_parser = units::parse_rate)]
     link_rate: Option<u64>,
-    /// [[route]]s with paths by entropy values, as `srdma plan entropy --route` prints them, or a node.toml: shows the
+    /// Routes with paths by entropy values, as `srdma plan entropy --route` prints them, or a node.toml: shows the
     /// uSIDs of each value's path, too.
     #[arg(long, value_name = "FILE")]
     routes: Option<PathBuf>,

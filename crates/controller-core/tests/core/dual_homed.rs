@@ -151,7 +151,8 @@ fn a_restart_of_the_controller_moves_nothing() {
     cluster.pass(500);
     are_all_at(&mut cluster, 1);
     assert_eq!(cluster.group().summary.epoch, 1);
-    // It stays away, and the controller does not know whether it has a lease: it may be forwarding, until no neighbour reaches it.
+    // It stays away, and the controller does not know whether it has a lease: it may be forwarding, until no neighbour
+    // reaches it.
     cluster.disconnect(1);
     cluster.restart();
     cluster.pass(DEAD_AFTER_MS + 500);
