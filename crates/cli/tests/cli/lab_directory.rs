@@ -159,7 +159,7 @@ fn a_restarted_receiver_keeps_what_it_has() {
     let source = network.path("source");
     // More than the other receiver gets while this one starts again: a group cannot be without a receiver.
     model(&source, 96 * MIB);
-    let (push, group) = network.pushes(&source, &["--receivers", "2", "--stay", "60s"]);
+    let (push, group) = network.pushes(&source, &["--receivers", "2", "--stay", "5s"]);
     let other = network.pulls("R3", &group, &[]);
     let mut killed = network.pulls("R1", &group, &[]);
     let record = network.path("R1.partial/chunks");
