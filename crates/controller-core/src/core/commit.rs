@@ -152,15 +152,7 @@ impl Core {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
         let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
-        let mut builder = builder(record);
-        let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let steps = builder.add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
-        let mut new_nodes = Vec::new();
-        for step in &steps {
-            attach(&self.network, id, record, &step.path, NodeRole::Edge, &mut new_nodes)?;
-        }
+        let (new_nodes, link_mtu) = self.nodes_for(id, record, edges.values().copied())?;
         let newcomers = waiting.iter().map(|(address, MemberRow { receiver, in_two_steps, .. })| {
             Ok(Newcomer {
                 address: *address,
@@ -172,8 +164,26 @@ impl Core {
                 admission: if *in_two_steps { Admission::WhenReady } else { Admission::AtOnce },
             })
         });
-        let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
         Ok(Extension { newcomers: newcomers.collect::<Result<_, Refusal>>()?, new_nodes, link_mtu })
+    }
+
+    /// The nodes that an installed tree needs to reach edges, and the link MTU with them, if it is renewed.
+    pub(super) fn nodes_for(
+        &self,
+        id: u32,
+        record: &Record,
+        edges: impl Iterator<Item = Ipv6Addr>,
+    ) -> Result<(Vec<NewNode>, Option<u16>), Refusal> {
+        let wanted: BTreeSet<Ipv6Addr> = edges.collect();
+        let wanted: Vec<Ipv6Addr> = wanted.into_iter().collect();
+        let steps =
+            builder(record).add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
+        let mut new_nodes = Vec::new();
+        for step in &steps {
+            attach(&self.network, id, record, &step.path, NodeRole::Edge, &mut new_nodes)?;
+        }
+        let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
+        Ok((new_nodes, link_mtu))
     }
 
     pub(super) fn renews_link_mtu(&self) -> bool {
@@ -384,7 +394,7 @@ fn tree_node(
     })
 }
 
-pub(super) fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
+fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
     let name = network.name(*node);
     let text = format!(
         "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a link is \

@@ -1,10 +1,9 @@
 //! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280).
 
 use super::Core;
-use super::commit::{attach, builder, link_mtu, no_tree};
 use crate::refusal::Refusal;
 use srdma_api::FIRST_PROTOCOL;
-use srdma_group::{Move, NodeRole, Record};
+use srdma_group::{Move, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
@@ -79,15 +78,7 @@ impl Core {
 
     /// The move, with the nodes that the tree needs for it.
     fn moving(&self, id: u32, record: &Record, receivers: BTreeMap<Ipv6Addr, Ipv6Addr>) -> Result<Move, Refusal> {
-        let wanted: BTreeSet<Ipv6Addr> = receivers.values().copied().collect();
-        let wanted: Vec<Ipv6Addr> = wanted.into_iter().collect();
-        let steps =
-            builder(record).add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
-        let mut new_nodes = Vec::new();
-        for step in &steps {
-            attach(&self.network, id, record, &step.path, NodeRole::Edge, &mut new_nodes)?;
-        }
-        let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
+        let (new_nodes, link_mtu) = self.nodes_for(id, record, receivers.values().copied())?;
         Ok(Move { receivers: receivers.into_iter().collect(), new_nodes, link_mtu })
     }
 
