@@ -184,6 +184,8 @@ test("a drop reason is described in its row, by keyboard and on a narrow window"
 test("every view is usable on a narrow window and by keyboard", async () => {
   const { page, errors } = await open({ viewport: { width: 375, height: 720 }, hasTouch: true });
   await page.getByRole("tab", { name: "Network" }).click();
+  // The panel is shown in the next frame; an element that is not shown takes no focus.
+  await page.locator(".graph").waitFor();
   await page.locator(".graph").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowDown");
