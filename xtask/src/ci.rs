@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: the checks in order, each with its time, stopping at the first that fails.
+//! `cargo xtask ci`: the checks in order, each with its time; one that fails does not hide those after it.
 
 use crate::external::cargo;
 use crate::tree::Tree;
@@ -48,6 +48,13 @@ struct Outcome {
     note: String,
 }
 
+/// A step that ran.
+struct Done {
+    name: &'static str,
+    time: Duration,
+    outcome: Outcome,
+}
+
 impl From<bool> for Outcome {
     fn from(passed: bool) -> Self {
         Outcome { passed, note: String::new() }
@@ -68,7 +75,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         tier: Tier::Fast,
-        action: Action::Cargo("test --workspace", &[("RUST_TEST_THREADS", TEST_THREADS)]),
+        action: Action::Cargo("test --workspace --no-fail-fast", &[("RUST_TEST_THREADS", TEST_THREADS)]),
     },
     Step {
         name: "fuzz",
@@ -88,23 +95,26 @@ const STEPS: &[Step] = &[
     Step { name: "demo", tier: Tier::Full, action: Action::Cargo("run -- demo", &[]) },
 ];
 
-/// Runs the checks of `tier` and prints a summary; `false` when one failed.
+/// Runs the checks of `tier`, also after one that failed, and prints a summary; `false` when one failed.
 pub(crate) fn run(tier: Tier) -> Result<bool> {
     let mut done = Vec::new();
     for step in STEPS.iter().filter(|step| belongs(step.tier, tier)) {
         println!("\n==> {}: {}", step.name, describe(&step.action));
         let start = Instant::now();
-        let outcome = perform(&step.action, tier).with_context(|| format!("step `{}`", step.name))?;
-        done.push((step.name, start.elapsed(), outcome.note));
-        if !outcome.passed {
-            print_summary(&done);
-            eprintln!("ci: step `{}` failed", step.name);
-            return Ok(false);
-        }
+        let outcome = perform(&step.action, tier).unwrap_or_else(|error| {
+            eprintln!("error: step `{}`: {error:#}", step.name);
+            Outcome { passed: false, note: format!("{error:#}") }
+        });
+        done.push(Done { name: step.name, time: start.elapsed(), outcome });
     }
     print_summary(&done);
-    println!("ci: all {} steps passed", done.len());
-    Ok(true)
+    let failed: Vec<_> = done.iter().filter(|done| !done.outcome.passed).map(|done| done.name).collect();
+    if failed.is_empty() {
+        println!("ci: all {} steps passed", done.len());
+    } else {
+        eprintln!("ci: {} of {} steps failed: {}", failed.len(), done.len(), failed.join(", "));
+    }
+    Ok(failed.is_empty())
 }
 
 fn belongs(step: Tier, run: Tier) -> bool {
@@ -144,12 +154,13 @@ fn perform(action: &Action, tier: Tier) -> Result<Outcome> {
     }
 }
 
-fn print_summary(done: &[(&str, Duration, String)]) {
+fn print_summary(done: &[Done]) {
     println!("\n{:<12} {:>9}", "step", "time");
-    for (name, time, note) in done {
-        println!("{}", format!("{name:<12} {:>7.1} s  {note}", time.as_secs_f64()).trim_end());
+    for Done { name, time, outcome } in done {
+        let verdict = if outcome.passed { "" } else { "failed  " };
+        println!("{}", format!("{name:<12} {:>7.1} s  {verdict}{}", time.as_secs_f64(), outcome.note).trim_end());
     }
-    println!("{:<12} {:>7.1} s", "total", done.iter().map(|(_, time, _)| time.as_secs_f64()).sum::<f64>());
+    println!("{:<12} {:>7.1} s", "total", done.iter().map(|done| done.time.as_secs_f64()).sum::<f64>());
 }
 
 #[cfg(test)]
