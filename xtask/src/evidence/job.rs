@@ -8,6 +8,8 @@ use serde_json::Value;
 pub(super) enum Program {
     /// `srdma`, in the profile `release`.
     Srdma,
+    /// `srdma` of the same profile in valgrind; its result is the number of instructions per frame.
+    Callgrind,
     /// `srdma-model-check`, in the same.
     ModelCheck,
     /// `cargo fuzz`; its result is the count of executions that libFuzzer prints.
@@ -18,6 +20,7 @@ pub(super) enum Program {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) program: Program,
+    /// Separated by spaces; those in quotation marks are one argument.
     pub(super) arguments: String,
     /// JSON pointers of the members that are kept; all, if there is none.
     pub(super) keep: &'static [&'static str],
@@ -28,10 +31,22 @@ impl Step {
         Step { program: Program::Srdma, arguments: arguments.into(), keep }
     }
 
+    /// The arguments, each by itself.
+    pub(super) fn arguments(&self) -> Vec<&str> {
+        let parts = self.arguments.split('"').enumerate();
+        parts
+            .flat_map(|(at, part)| match at % 2 {
+                0 => part.split(' ').filter(|argument| !argument.is_empty()).collect(),
+                _ => vec![part],
+            })
+            .collect()
+    }
+
     /// The command line as a reader types it.
     pub(super) fn command(&self) -> String {
         let program = match self.program {
             Program::Srdma => "srdma",
+            Program::Callgrind => "valgrind --tool=callgrind srdma",
             Program::ModelCheck => "srdma-model-check",
             Program::CargoFuzz => "cargo fuzz",
         };
@@ -47,4 +62,15 @@ pub(super) struct Job {
     pub(super) steps: Vec<Step>,
     /// The table, from the results of the steps in order.
     pub(super) table: fn(&[Value]) -> Result<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_in_quotation_marks_are_one() {
+        let step = Step::srdma("bench dataplane --case \"End.MT x8 gathered\" --json", &[]);
+        assert_eq!(step.arguments(), ["bench", "dataplane", "--case", "End.MT x8 gathered", "--json"]);
+    }
 }

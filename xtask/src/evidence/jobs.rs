@@ -1,5 +1,6 @@
 //! The results that can be made.
 
+use super::instructions;
 use super::job::{Job, Program, Step};
 use super::methods;
 use anyhow::{Context, Result, ensure};
@@ -16,6 +17,7 @@ pub(super) fn all() -> Vec<Job> {
         chaos("chaos-quick", true),
         end_to_end(),
         wan(),
+        instructions::job(),
         model_checking("model-checking", false),
         chaos("chaos", false),
         fuzz(),

@@ -4,6 +4,7 @@
 //! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
 //! target/evidence, so that it goes on where it was.
 
+mod instructions;
 mod job;
 mod jobs;
 mod methods;

@@ -1,5 +1,6 @@
 //! Starts the commands of jobs, and reads their results.
 
+use super::instructions;
 use super::job::{Job, Program, Step};
 use crate::external::cargo;
 use crate::tree::Tree;
@@ -17,8 +18,11 @@ impl Programs {
     /// Builds what the jobs need, in the profile `release`.
     pub(super) fn build(jobs: &[Job]) -> Result<Self> {
         let uses = |program| jobs.iter().flat_map(|job| &job.steps).any(|step| step.program == program);
-        let packages = [(Program::Srdma, "srdma-cli"), (Program::ModelCheck, "srdma-model-check")];
-        for (_, package) in packages.into_iter().filter(|(program, _)| uses(*program)) {
+        let packages = [
+            ("srdma-cli", uses(Program::Srdma) || uses(Program::Callgrind)),
+            ("srdma-model-check", uses(Program::ModelCheck)),
+        ];
+        for (package, _) in packages.into_iter().filter(|(_, is_used)| *is_used) {
             let mut build = cargo();
             build.args(["build", "--release", "--locked", "-p", package]).current_dir(Tree::root());
             ensure!(build.status().context("cannot start cargo")?.success(), "{package} cannot be built");
@@ -29,9 +33,15 @@ impl Programs {
 
     /// The result of a step, reduced to what it keeps.
     pub(super) fn run(&self, step: &Step) -> Result<Value> {
-        let arguments = step.arguments.split(' ');
+        let counted = self.folder.join("srdma.callgrind");
         let mut command = match step.program {
             Program::Srdma => Command::new(self.folder.join("srdma")),
+            Program::Callgrind => {
+                let mut valgrind = Command::new("valgrind");
+                valgrind.args(["--quiet", "--tool=callgrind"]);
+                valgrind.arg(format!("--callgrind-out-file={}", counted.display())).arg(self.folder.join("srdma"));
+                valgrind
+            }
             Program::ModelCheck => Command::new(self.folder.join("srdma-model-check")),
             Program::CargoFuzz => {
                 let mut cargo = cargo();
@@ -39,12 +49,13 @@ impl Programs {
                 cargo
             }
         };
-        command.args(arguments).current_dir(Tree::root()).stdin(Stdio::null());
-        let output = command.output().context("cannot start")?;
+        command.args(step.arguments()).current_dir(Tree::root()).stdin(Stdio::null());
+        let output = command.output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}", output.status, stderr.trim_end());
         match step.program {
             Program::CargoFuzz => executions(&stderr),
+            Program::Callgrind => instructions::counts(&counted),
             Program::Srdma | Program::ModelCheck => kept(&documents(&output.stdout)?, step.keep),
         }
     }
