@@ -2,3 +2,4 @@
 
 mod epochs;
 mod long_round_trip;
+mod not_ready;
