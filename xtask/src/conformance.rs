@@ -142,8 +142,10 @@ fn remarks(tree: &Tree, catalogue: &Catalogue) -> Result<BTreeMap<String, String
     Ok(remarks)
 }
 
+/// Rust, and the Python modules of the package.
 fn is_code(file: &File) -> bool {
-    file.path.starts_with("crates/") && file.path.ends_with(".rs")
+    let is_rust = file.path.starts_with("crates/") && file.path.ends_with(".rs");
+    is_rust || file.path.starts_with("crates/python/python/") && file.path.ends_with(".py")
 }
 
 /// Documents that explain; not the definitions, not the history and not the table itself.

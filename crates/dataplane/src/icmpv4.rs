@@ -1,4 +1,4 @@
-//! ICMPv4 errors that the node sends about the IPv4 packets that it forwards (RFC 792, RFC 1191, RFC 1812).
+//! ICMPv4 errors that the node sends about the IPv4 packets that it forwards (RFC 792, RFC 1191, RFC 1812; D259).
 
 use crate::headers::IPV6;
 use crate::ipv4;

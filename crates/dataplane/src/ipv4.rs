@@ -40,7 +40,7 @@ pub(crate) fn header_mut(head: &mut [u8]) -> Result<&mut Ipv4View, DropReason> {
 }
 
 /// Checks the packet at `at` of a frame of `len` octets as RFC 1812 section 5.2.2 wants it, and its source (section
-/// 5.3.7); returns where it ends.
+/// 5.3.7); returns where it ends (D260).
 pub(crate) fn check(head: &[u8], len: usize, at: usize) -> Result<usize, DropReason> {
     // The header may lie beyond the first segment, if it is an inner one.
     let cut = if head.len() < len { DropReason::HeaderTooLong } else { DropReason::Truncated };
@@ -105,7 +105,7 @@ pub(crate) fn mark(frame: &mut Frame, pool: &mut Pool) -> bool {
 }
 
 /// A datagram that becomes several, because it is longer than the next link's MTU and may be fragmented (RFC 791
-/// section 3.2).
+/// section 3.2; D261).
 #[derive(Debug)]
 pub(crate) struct Fragments {
     /// The header of the first fragment, and of those behind it: without the options that are not copied.

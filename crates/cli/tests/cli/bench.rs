@@ -74,6 +74,7 @@ fn impossible_measurements_are_refused() {
 }
 
 /// Each work checks what comes back, by the kernel and by both programs, and that no frame was lost or went another way.
+/// Frames are those of a socket, and those that XDP redirects (D224).
 #[test]
 #[ignore = "needs root"]
 fn the_fast_path_has_rows_beside_a_bare_program_and_the_kernel() {

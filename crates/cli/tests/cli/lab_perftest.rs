@@ -210,7 +210,8 @@ fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
     rates
 }
 
-/// D205, D206: unmodified tools measure a group, beside five runs to each of its receivers on its own.
+/// D205, D206: unmodified tools measure a group, beside five runs to each of its receivers on its own. D207: a receiver
+/// that joins meanwhile gets nothing.
 #[test]
 #[ignore = "needs root"]
 fn unmodified_tools_measure_a_group() {

@@ -32,6 +32,7 @@ fn endpoints_on_sockets_pass_the_cases_of_providers() {
     cases(&Site::start(Hosts::Namespaces));
 }
 
+/// D185: one that joins later is connected at its join point.
 #[test]
 #[ignore = "needs root"]
 fn queue_pairs_of_devices_pass_the_cases_of_providers() {

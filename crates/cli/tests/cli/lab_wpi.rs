@@ -192,7 +192,7 @@ impl Driver {
     }
 }
 
-/// Two nodes get a buffer, and later its next content, in place; a third one with the same buffer does not. Then each
+/// D213: two nodes get a buffer, and later its next content, in place; a third one with the same buffer does not. Then each
 /// gets its shard, one of them to a buffer of the shard alone.
 #[test]
 #[ignore = "needs root"]
@@ -311,8 +311,8 @@ fn a_node_that_is_gone_is_named_and_the_others_are_not_held() {
     first.client().unstage(NodeUnstageWeightRequest { claim_id: "claim".to_owned() }).expect("not in use");
 }
 
-/// The driver of the source is killed in the middle: the target is free again, and the next driver closes the group,
-/// whose Proxy Address it needs.
+/// The driver of the source is killed in the middle: the target has its former octets (D213) and is free again, and the
+/// next driver closes the group, whose Proxy Address it needs.
 #[test]
 #[ignore = "needs root"]
 fn a_source_that_is_killed_leaves_nothing_behind() {

@@ -64,6 +64,7 @@ fn error(sent: &[(u16, Vec<u8>)]) -> (u8, u8, u32) {
     (packet[40], packet[41], u32::from_be_bytes(packet[44..48].try_into().unwrap()))
 }
 
+/// D245.
 #[test]
 fn fragments_make_the_packet_in_any_order() {
     for name in ["plain", "srh"] {
@@ -100,7 +101,7 @@ fn a_duplicate_is_ignored_and_counted() {
     assert_eq!(bench.node.next_deadline(), None, "the packet has left");
 }
 
-/// RFC 5722: all that has come and what still comes of the packet is discarded.
+/// D245, RFC 5722: all that has come and what still comes of the packet is discarded.
 #[test]
 fn an_overlap_refuses_the_whole_packet() {
     let fragments = scapy("plain");
@@ -217,7 +218,7 @@ fn memory_is_bounded() {
     assert_eq!(bench.pool.in_use(), 0);
 }
 
-/// SIDs of a packet's middle do not look at fragments, which follow the program one by one.
+/// D245: SIDs of a packet's middle do not look at fragments, which follow the program one by one.
 #[test]
 fn fragments_pass_other_sids() {
     let mut bench = node();

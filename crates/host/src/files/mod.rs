@@ -1,4 +1,4 @@
-//! Files that are sent and received: read and written by blocks, so that their length takes no memory.
+//! Files that are sent and received: read and written by blocks, so that their length takes no memory (D230).
 
 mod error;
 mod output;

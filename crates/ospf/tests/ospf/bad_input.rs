@@ -88,6 +88,7 @@ fn lsa(kind: LsType) -> Lsa {
     Lsa::new(header, &[1, 2, 3, 4]).unwrap()
 }
 
+/// D276: also of other areas, other instances, stub areas and trailers.
 #[test]
 fn every_refusal_has_its_name() {
     let with_hello = |change: fn(&mut Hello)| {
@@ -200,7 +201,7 @@ fn an_older_lsa_is_answered_by_the_newer_one() {
     assert!(speaker.poll_transmit().is_none(), "and no acknowledgment");
 }
 
-/// LSAs of unknown types are kept by their U-bit (RFC 5340 section A.4.2.1), and not read.
+/// D276: LSAs of unknown types are kept by their U-bit (RFC 5340 section A.4.2.1), and not read.
 #[test]
 fn unknown_lsas_are_stored() {
     let mut speaker = full();

@@ -79,6 +79,7 @@ fn by(distance: u64, hops: &[u8]) -> Option<(u64, BTreeSet<u8>)> {
     Some((distance, hops.iter().copied().collect()))
 }
 
+/// D249.
 #[test]
 fn the_nearest_attached_system_leads_out() {
     let mut area = Area::new(config);
@@ -97,7 +98,7 @@ fn the_nearest_attached_system_leads_out() {
     assert!(area.net.speakers[0].shortest_paths(area.net.now).prefixes.contains_key(&locator(2)));
 }
 
-/// Either bit counts, and the overload bit of the topology.
+/// D249: either bit counts, and the overload bit of the topology.
 #[test]
 fn in_the_topology_of_ipv6_as_well() {
     let mut area = Area::new(config_of_ipv6);
