@@ -111,8 +111,9 @@ pub struct NodeConfig {
     pub marking_seed: u64,
     /// Octets that retransmission buffers of all groups may take (D162).
     pub repair_memory_octets: u64,
-    /// Seed of discriminators and UDP source ports of BFD, which attackers must not be able to guess (D92).
-    pub bfd_seed: u64,
+    /// Seed of what attackers must not be able to guess: discriminators and UDP source ports of BFD (D92), and
+    /// Identifications of fragments (D288).
+    pub secret_seed: u64,
     /// The worker of the node that this is.
     pub worker: Worker,
     /// Disabled by a test; `None` in the product.
@@ -137,7 +138,7 @@ impl NodeConfig {
             restarted: false,
             marking_seed: 0,
             repair_memory_octets: 1 << 30,
-            bfd_seed: 0,
+            secret_seed: 0,
             worker: Worker::ALONE,
             without: None,
         }

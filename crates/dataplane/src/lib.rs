@@ -20,6 +20,7 @@ mod entropy;
 mod event;
 pub mod fast_cnp;
 mod fast_path;
+mod fragmentation;
 mod groups;
 pub mod headend;
 mod headers;

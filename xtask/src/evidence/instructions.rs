@@ -11,8 +11,8 @@ use std::path::Path;
 /// Growth of a case over its reference at which the result is refused.
 const LIMIT: f64 = 1.02;
 
-/// Cases of `srdma bench dataplane`, with their instructions per frame at commit 728d828b, counted in the same way: before
-/// IPv4 in groups, backup routes, reassembly and PSN offsets existed. None of these is configured here.
+/// Cases of `srdma bench dataplane`, with their instructions per frame at commit 728d828b, counted in the same way:
+/// before IPv4 in groups, backup routes, reassembly and PSN offsets existed. None of these is configured here.
 const CASES: [(&str, f64); 12] = [
     ("IPv6", 449.32),
     ("End", 665.97),

@@ -15,11 +15,12 @@ use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::Room;
+use crate::fragmentation::Fragments;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::icmp;
 use crate::ipv4;
 use crate::scope;
-use crate::tables::{Adjacency, Target};
+use crate::tables::Target;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
@@ -50,6 +51,7 @@ impl Node {
             }
             Verdict::EnterClass(port, len) => return self.enter_class(context, port, frame, len, pool),
             Verdict::EnterClassIpv4(port, len) => return self.enter_class_ipv4(context, port, frame, len, pool),
+            Verdict::TooLong(adjacency) => self.too_long(context, frame, pool, adjacency),
             Verdict::Fragmented => frame.release(pool),
             Verdict::Frame(port) => return self.enqueue_frame(context, port, frame, pool),
             Verdict::Drop(DropReason::MacControl) => self.ports.mac_control(context, frame, pool),
@@ -331,10 +333,11 @@ impl Node {
         pool: &mut Pool,
         adjacency: u32,
     ) -> Verdict {
-        let adjacency = self.tables.adjacency(adjacency);
+        let number = adjacency;
+        let adjacency = self.tables.adjacency(number);
         let len = frame.len();
         if !adjacency.carries_any(len)
-            && let Some(verdict) = self.egress_check(context, adjacency, frame, pool)
+            && let Some(verdict) = self.egress_check(context, number, frame, pool)
         {
             return verdict;
         }
@@ -347,19 +350,13 @@ impl Node {
 
     /// Why a packet does not leave by an adjacency, unless it does.
     #[cold]
-    fn egress_check(
-        &self,
-        context: &PacketContext,
-        adjacency: &Adjacency,
-        frame: &Frame,
-        pool: &Pool,
-    ) -> Option<Verdict> {
+    fn egress_check(&self, context: &PacketContext, number: u32, frame: &Frame, pool: &Pool) -> Option<Verdict> {
+        let adjacency = self.tables.adjacency(number);
         if !adjacency.resolved {
             return Some(Verdict::Report(DropReason::NoNeighbour, Icmpv6Error::AddressUnreachable));
         }
         if !adjacency.carries(frame.len()) {
-            let link_mtu = adjacency.link_mtu.into();
-            return Some(Verdict::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
+            return Some(Verdict::TooLong(number));
         }
         // It is to no SID.
         if ipv4::is_ipv4(frame.head(pool)) {
@@ -393,6 +390,28 @@ impl Node {
                 false
             }
         }
+    }
+
+    /// A packet that is too long for the link of an adjacency leaves in fragments, if this node has encapsulated it and
+    /// its source cannot be told to send less (D288); otherwise its source is told.
+    #[cold]
+    fn too_long(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, adjacency: u32) {
+        let link_mtu = self.tables.adjacency(adjacency).link_mtu;
+        let (outer, ids) = (context.encapsulated_octets, &mut self.identifications);
+        let Some(mut fragments) = Fragments::of(&frame, pool, outer, link_mtu.into(), ids) else {
+            let error = Icmpv6Error::PacketTooBig(link_mtu.into());
+            return self.report(context, frame, pool, DropReason::PacketTooBig, error);
+        };
+        while let Some(fragment) = fragments.next(&frame, pool) {
+            match fragment {
+                Some(mut fragment) => {
+                    let verdict = self.rewrite(context, &mut fragment, pool, adjacency);
+                    self.dispatch(verdict, context, fragment, pool);
+                }
+                None => self.ports.count_drop(context.port, DropReason::NoBuffer),
+            }
+        }
+        frame.release(pool);
     }
 
     /// Drops a packet, and sends an ICMPv6 or ICMPv4 error to its source where the RFCs require it.

@@ -51,6 +51,7 @@ impl Node {
             Verdict::Enqueue(..)
             | Verdict::EnterClass(..)
             | Verdict::EnterClassIpv4(..)
+            | Verdict::TooLong(_)
             | Verdict::Fragmented
             | Verdict::Frame(_)
             | Verdict::Drop(_)

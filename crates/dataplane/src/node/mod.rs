@@ -39,6 +39,7 @@ use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
 use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
 use crate::fast_path::FastPathObstacle;
+use crate::fragmentation::Identifications;
 use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::ipv6;
@@ -72,6 +73,8 @@ pub struct Node {
     bfd: Bfd,
     /// Fragments to SIDs.
     reassembly: Reassembly,
+    /// Of tunnel packets that leave in fragments.
+    identifications: Identifications,
     /// Packets for other workers.
     handovers: Vec<Handover>,
     /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
@@ -95,8 +98,9 @@ impl Node {
             ioam: IoamTraces::default(),
             headend: PlacedRoutes::default(),
             cross_connects: CrossConnects::default(),
-            bfd: Bfd::new(config.bfd_seed, config.worker),
+            bfd: Bfd::new(config.secret_seed, config.worker),
             reassembly: Reassembly::default(),
+            identifications: Identifications::new(config.secret_seed, config.worker),
             handovers: Vec::new(),
             icmp_errors: TokenBucket::new(icmp_errors, icmp_errors),
             too_big_errors: TokenBucket::new(icmp_errors, icmp_errors),

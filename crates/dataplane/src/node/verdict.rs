@@ -23,6 +23,8 @@ pub(super) enum Verdict {
     EnterClass(PortId, usize),
     /// The same for an IPv4 packet, whose class the context has.
     EnterClassIpv4(PortId, usize),
+    /// It is too long for the link of this adjacency.
+    TooLong(u32),
     /// Its fragments have left.
     Fragmented,
     /// It is an Ethernet frame that a port sends as it is.

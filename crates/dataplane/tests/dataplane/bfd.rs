@@ -38,7 +38,7 @@ impl World {
     fn new(ports: u16) -> Self {
         let mut bench = Bench::with(LOOPBACK, ports, |config| {
             config.ports.iter_mut().for_each(|port| port.addresses = vec![address(OWN)]);
-            config.bfd_seed = 7;
+            config.secret_seed = 7;
         });
         bench.route("2001:db8:ff:9::/64", 0);
         let peer = |port: u16| {

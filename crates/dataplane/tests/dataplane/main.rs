@@ -15,6 +15,7 @@ mod egress_pfc;
 mod end_mt;
 mod errors;
 mod fast_cnp;
+mod fragmentation;
 mod headend;
 mod hmac;
 mod ioam;

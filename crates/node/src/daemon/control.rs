@@ -97,7 +97,7 @@ impl Control {
         let facts = kernel.mirror.interfaces();
         let mut configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         configuration.check_private_files()?;
-        configuration.spec.node.bfd_seed = bfd::seed();
+        configuration.spec.node.secret_seed = bfd::seed();
         let deny_watch = DenyWatch::of(&configuration);
         deny_watch::deny(&mut configuration).map_err(DaemonError::DenyList)?;
         let workers = configuration.workers();
