@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let wall = begin.elapsed();
     progress.finish();
     let shrunk = shrinking::shrink_all(arguments, &summary);
-    let report = Report::new(&config, arguments.mode_option(), &summary, &shrunk, wall);
+    let report = Report::new(&config, &arguments.mode_option(), &summary, &shrunk, wall);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

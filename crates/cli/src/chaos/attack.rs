@@ -92,7 +92,7 @@ impl Report {
             },
             without_attack: Figures::new(&comparison.cost_without_attack),
             under_attack: Figures::new(&comparison.cost_under_attack),
-            failures: Failure::all(summary, &BTreeMap::new()),
+            failures: Failure::all(summary, &BTreeMap::new(), " --attack"),
         }
     }
 }
@@ -163,7 +163,7 @@ impl fmt::Display for Report {
         }
         for failure in &self.failures {
             writeln!(f, "FAILED {}: {}", failure.token, failure.violation)?;
-            writeln!(f, "  srdma chaos --seed {} --attack --verbose", failure.token)?;
+            writeln!(f, "  {}", failure.command)?;
         }
         Ok(())
     }

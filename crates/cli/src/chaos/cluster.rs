@@ -43,10 +43,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
             .collect(),
         false => Vec::new(),
     };
+    let workers = arguments.workers_option();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report(&config, &summary, &shrunk, wall))?);
+        println!("{}", serde_json::to_string_pretty(&report(&config, &summary, &shrunk, wall, &workers))?);
     } else {
-        print(&config, &summary, &shrunk, wall, &arguments.workers_option());
+        print(&config, &summary, &shrunk, wall, &workers);
     }
     Ok(exit_code(!summary.failures.is_empty()))
 }
@@ -91,14 +92,15 @@ fn single(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
     Ok(exit_code(!outcome.violations.is_empty()))
 }
 
-fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration) -> Value {
+fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration, workers: &str) -> Value {
     let findings = summary.findings.iter().map(|((finding, kind), (schedules, seed))| {
         json!({ "finding": finding.name(), "kind": kind.name(), "schedules": schedules, "first_seed": seed })
     });
     let failures = summary.failures.iter().map(|(seed, violation)| {
         let shrunk = shrunk.iter().find(|(one, _)| one == seed).map(|(_, token)| token);
         json!({
-            "token": ReplayToken::Seed(*seed).to_string(),
+            "seed": seed,
+            "command": command(*seed, workers),
             "kind": violation.kind.name(),
             "finding": violation.finding.name(),
             "violation": violation.to_string(),
@@ -131,6 +133,11 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
         "findings": findings.collect::<Vec<_>>(),
         "failures": failures.collect::<Vec<_>>(),
     })
+}
+
+/// Runs the schedule of a seed again.
+fn command(seed: u64, workers: &str) -> String {
+    format!("srdma chaos --cluster --seed {seed}{workers} --verbose")
 }
 
 fn per_second_and_core(config: &RunConfig, number: u64, wall: Duration) -> f64 {
@@ -176,7 +183,7 @@ fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: 
     println!();
     for (seed, violation) in &summary.failures {
         println!("FAILED {}: {violation}", ReplayToken::Seed(*seed));
-        println!("  srdma chaos --cluster --seed {seed}{workers} --verbose");
+        println!("  {}", command(*seed, workers));
         if let Some((_, token)) = shrunk.iter().find(|(one, _)| one == seed) {
             println!("  srdma chaos --cluster --replay '{token}'");
         }

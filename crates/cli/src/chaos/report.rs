@@ -31,9 +31,6 @@ pub(super) struct Report {
     pub(super) faults: Vec<Fault>,
     pub(super) drops: BTreeMap<&'static str, u64>,
     pub(super) failures: Vec<Failure>,
-    /// What a command needs to draw the same schedule of a seed.
-    #[serde(skip)]
-    pub(super) mode_option: String,
 }
 
 /// Time from the end of a fault to the next progress, in ACK timeouts.
@@ -58,6 +55,8 @@ pub(super) struct Fault {
 #[derive(Debug, Serialize)]
 pub(super) struct Failure {
     pub(super) token: String,
+    /// Runs it again.
+    pub(super) command: String,
     pub(super) kind: &'static str,
     pub(super) violation: String,
     pub(super) violations: usize,
@@ -67,7 +66,7 @@ pub(super) struct Failure {
 impl Report {
     pub(super) fn new(
         config: &RunConfig,
-        mode_option: String,
+        options: &str,
         summary: &Summary,
         shrunk: &BTreeMap<u64, String>,
         wall: Duration,
@@ -106,22 +105,44 @@ impl Report {
             },
             faults: faults.collect(),
             drops: summary.drops.clone(),
-            failures: Failure::all(summary, shrunk),
-            mode_option,
+            failures: Failure::all(summary, shrunk, options),
         }
     }
 }
 
 impl Failure {
-    /// All failed schedules, by seed.
-    pub(super) fn all(summary: &Summary, shrunk: &BTreeMap<u64, String>) -> Vec<Failure> {
-        let failures = summary.failures.iter().map(|(seed, failure)| Failure {
-            token: ReplayToken::Seed(*seed).to_string(),
-            kind: failure.violation.kind.name(),
-            violation: failure.violation.to_string(),
-            violations: failure.violations,
-            shrunk: shrunk.get(seed).cloned(),
+    /// All failed schedules, by seed; `options` are those of the run that a schedule depends on.
+    pub(super) fn all(summary: &Summary, shrunk: &BTreeMap<u64, String>, options: &str) -> Vec<Failure> {
+        let failures = summary.failures.iter().map(|(seed, failure)| {
+            let token = ReplayToken::Seed(*seed).to_string();
+            Failure {
+                command: format!("srdma chaos{options} --seed {token} --verbose"),
+                token,
+                kind: failure.violation.kind.name(),
+                violation: failure.violation.to_string(),
+                violations: failure.violations,
+                shrunk: shrunk.get(seed).cloned(),
+            }
         });
         failures.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use srdma_chaos::outcome::{Violation, ViolationKind};
+    use srdma_chaos::summary;
+
+    /// A seed alone would be the schedule of another run.
+    #[test]
+    fn the_command_of_a_failure_has_the_options_of_its_run() {
+        let violation = Violation { at_ns: 1, kind: ViolationKind::Safety, text: "untrue".to_owned() };
+        let mut summary = Summary::default();
+        summary.failures.insert(4711, summary::Failure { violation, violations: 2 });
+        let failures = Failure::all(&summary, &BTreeMap::new(), " --insiders --workers 3");
+        let [failure] = &failures[..] else { panic!("{failures:?}") };
+        assert_eq!(failure.command, format!("srdma chaos --insiders --workers 3 --seed {} --verbose", failure.token));
+        assert!(failure.token.ends_with(":4711") && failure.violations == 2);
     }
 }

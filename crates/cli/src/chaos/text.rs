@@ -44,7 +44,7 @@ impl fmt::Display for Report {
         }
         for failure in &self.failures {
             writeln!(f, "FAILED {}: {}", failure.token, failure.violation)?;
-            writeln!(f, "  srdma chaos{} --seed {} --verbose", self.mode_option, failure.token)?;
+            writeln!(f, "  {}", failure.command)?;
             if let Some(token) = &failure.shrunk {
                 writeln!(f, "  {}", ReplayCommand(token))?;
             }
