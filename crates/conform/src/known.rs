@@ -39,7 +39,7 @@ const MARK_LOST: Departure = linux(
 );
 
 /// Measured on Linux 6.18.
-const KNOWN: [Known; 12] = [
+const KNOWN: [Known; 13] = [
     Known {
         departure: linux(
             "silent-refusals",
@@ -98,6 +98,14 @@ const KNOWN: [Known; 12] = [
             "a packet for encapsulation whose hop limit is used up is dropped without an ICMPv6 error",
         ),
         cases: &["h-encaps-red-hop-limit", "h-encaps-hop-limit", "end-b6-encaps-hop-limit"],
+        looks: Looks::Missing,
+    },
+    Known {
+        departure: linux(
+            "fragments",
+            "SIDs do not put fragments together, and a packet in fragments is dropped (RFC 2473 section 7.2)",
+        ),
+        cases: &["end-dx6-fragments"],
         looks: Looks::Missing,
     },
     Known {

@@ -17,6 +17,9 @@ pub(crate) const ETHERNET: u8 = 143;
 pub(crate) const ICMPV6: u8 = 58;
 /// A protocol for experiments (RFC 3692): no SID takes it. A ping may be answered (RFC 9259).
 pub(crate) const EXPERIMENTAL: u8 = 253;
+/// Next Header of a Fragment header.
+pub(crate) const FRAGMENT: u8 = 44;
+
 /// Next Header of UDP.
 pub(crate) const UDP: u8 = 17;
 

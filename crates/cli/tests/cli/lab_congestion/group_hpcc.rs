@@ -41,8 +41,8 @@ fn median_delay(lab: &Lab) -> f64 {
     delays[delays.len() / 2]
 }
 
-/// D242: traces of the link to R2 reach the source, which keeps the queue toward it short; without them a window of data
-/// waits in that.
+/// D242, FC-4-9: traces of the link to R2 reach the source, which keeps the queue toward it short; without them a window
+/// of data waits in that.
 #[test]
 #[ignore = "needs root"]
 fn the_slowest_receivers_link_controls_the_source() {

@@ -2,8 +2,8 @@
 
 use super::Rfc8986;
 use crate::octets::{
-    CE, ECT0, ETHERNET, EXPERIMENTAL, IPV6, SEND_ONLY, UDP, ipv6, srh, tunnelled, with_dscp, with_ecn, with_flow_label,
-    with_hop_limit, with_octets, with_udp_checksum,
+    CE, ECT0, ETHERNET, EXPERIMENTAL, FRAGMENT, IPV6, SEND_ONLY, UDP, ipv6, srh, tunnelled, with_dscp, with_ecn,
+    with_flow_label, with_hop_limit, with_octets, with_udp_checksum,
 };
 use crate::profile::left;
 use crate::{Case, Frame};
@@ -99,7 +99,27 @@ impl Cases<'_> {
                 &["RFC 8986 4.4", "RFC 8200 3"],
                 r.tunnel(r.end_dx6, &[], &with_hop_limit(self.inner(), 1)),
             ),
+            self.end_dx6_fragments(),
         ]
+    }
+
+    /// A tunnel packet in two fragments, the last one first.
+    fn end_dx6_fragments(&self) -> Case {
+        let (r, inner) = (self.0, self.inner());
+        let (first, last) = inner.split_at(48);
+        let fragment = |offset: u16, more: u16, data: &[u8]| {
+            let header = [&[IPV6, 0][..], &(offset | more).to_be_bytes(), &[1, 2, 3, 4]].concat();
+            let packet = ipv6(r.peer, r.end_dx6, FRAGMENT, &[&header[..], data].concat());
+            Frame { port: super::UP, octets: r.up.to_device(&packet) }
+        };
+        Case::new(
+            "end-dx6-fragments",
+            "A tunnel packet that comes in fragments, in any order, is put together before it is decapsulated.",
+            &["RFC 2473 7.2", "RFC 8200 4.5"],
+        )
+        .send(fragment(48, 0, last))
+        .send(fragment(0, 1, first))
+        .expect(left(r.down(), &with_hop_limit(inner.clone(), 63)))
     }
 
     /// A frame of the tester at `circuit`, as a host there would send it to this MAC address.
