@@ -1,7 +1,8 @@
 //! The part of a packet that its copies share: its octets behind their own headers.
 
-use crate::frame::{Frame, MAX_BODY, Segment};
+use crate::frame::{Frame, MAX_BODY};
 use crate::pool::Pool;
+use crate::segment::Segment;
 
 /// Segments that frames share, each behind a head of its own. A body itself holds no chunk; [`Body::share`] counts the
 /// frames that will.

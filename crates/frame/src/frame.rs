@@ -12,7 +12,9 @@
 //! copies, and a tail.
 
 use crate::body::Body;
-use crate::pool::{CHUNK_ROOM, Chunk, HEADROOM, Pool};
+use crate::cursor::Cursor;
+use crate::pool::{CHUNK_ROOM, HEADROOM, Pool};
+use crate::segment::Segment;
 use std::num::NonZeroU64;
 
 /// Octets of a received frame that lie in its first segment, however long the frame is.
@@ -26,87 +28,7 @@ pub(crate) const MAX_BODY: usize = 3;
 /// Pieces of a frame at most: head, body, tail.
 pub const MAX_PIECES: usize = MAX_BODY + 2;
 
-/// A stretch of octets in a chunk.
-///
-/// All of it is one word: chunk, start, length. Headers are pushed and pulled, and bodies made, right before frames are
-/// moved; were chunk, start and length written one by one, the processor would have to wait for each before it can move
-/// the whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Segment(u64);
-
 const _: () = assert!(size_of::<Option<Frame>>() == size_of::<Frame>());
-
-impl Segment {
-    /// The highest bit of the start, which no chunk is long enough to need, is always set: see [`Frame`].
-    const MARK: NonZeroU64 = NonZeroU64::new(1 << 31).expect("it is one");
-
-    /// `len` octets of a chunk from offset `start`, both of which the chunk has.
-    #[inline]
-    pub fn new(chunk: Chunk, start: usize, len: usize) -> Self {
-        debug_assert!(start + len <= 1 << 15);
-        Segment(Self::MARK.get() | u64::from(chunk.number()) << 32 | (start as u64) << 16 | len as u64)
-    }
-
-    /// Its chunk.
-    #[inline]
-    pub fn chunk(self) -> Chunk {
-        Chunk::of_number((self.0 >> 32) as u32)
-    }
-
-    /// Offset of its first octet in the chunk.
-    #[inline]
-    pub fn start(self) -> usize {
-        (self.0 >> 16 & 0x7FFF) as usize
-    }
-
-    /// Its octets.
-    #[inline]
-    pub fn len(self) -> usize {
-        (self.0 & 0xFFFF) as usize
-    }
-
-    /// Whether it has no octet.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// The frame after its first `octets`, which it must have.
-    #[inline]
-    pub fn behind(self, octets: usize) -> Self {
-        Segment::new(self.chunk(), self.start() + octets, self.len() - octets)
-    }
-
-    /// The first `octets` of the segment, which it must have.
-    #[inline]
-    pub fn before(self, octets: usize) -> Self {
-        Segment::new(self.chunk(), self.start(), octets)
-    }
-
-    /// As the first segment of a frame.
-    #[inline]
-    fn word(self) -> NonZeroU64 {
-        Self::MARK | self.0
-    }
-
-    /// The octets themselves.
-    #[inline]
-    pub fn octets(self, pool: &Pool) -> &[u8] {
-        &pool.octets(self.chunk())[self.start()..][..self.len()]
-    }
-
-    /// The same for editing. A frame's first segment may be edited, its others only where it shares them with none.
-    #[inline]
-    pub fn octets_mut(self, pool: &mut Pool) -> &mut [u8] {
-        &mut pool.octets_mut(self.chunk())[self.start()..][..self.len()]
-    }
-}
-
-impl std::fmt::Debug for Segment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (chunk, start, len) = (self.chunk(), self.start(), self.len());
-        f.debug_struct("Segment").field("chunk", &chunk).field("start", &start).field("len", &len).finish()
-    }
-}
 
 /// A frame. It holds its chunks: it must end in [`Frame::release`], or be sent on.
 ///
@@ -158,7 +80,7 @@ impl Frame {
     /// than segments can hold.
     pub fn from_octets(octets: &[u8], pool: &mut Pool) -> Option<Self> {
         let frame = Frame::with_layout(octets.len(), pool)?;
-        frame.cursor().write(octets, pool);
+        Cursor::of(&frame).write(octets, pool);
         Some(frame)
     }
 
@@ -199,7 +121,7 @@ impl Frame {
     /// A separate frame with the same octets, laid out as a driver delivers it.
     pub fn duplicate(&self, pool: &mut Pool) -> Option<Self> {
         let copy = Frame::with_layout(self.len(), pool)?;
-        let mut place = copy.cursor();
+        let mut place = Cursor::of(&copy);
         for segment in self.all_segments() {
             place.copy(segment, pool);
         }
@@ -254,7 +176,7 @@ impl Frame {
     /// The segment that the frame begins with.
     #[inline]
     pub fn first(&self) -> Segment {
-        Segment(self.first.get())
+        Segment::of_word(self.first)
     }
 
     /// The segments after the first.
@@ -379,7 +301,7 @@ impl Frame {
         if !self.tail().is_empty() || last.len() <= octets {
             return self.truncate(self.len().saturating_sub(octets), pool);
         }
-        self.set_last(Segment(last.0 - octets as u64));
+        self.set_last(last.shorter(octets));
     }
 
     #[inline(always)]
@@ -404,7 +326,7 @@ impl Frame {
             return false;
         };
         *place = octets;
-        self.set_last(Segment(last.0 + octets.len() as u64));
+        self.set_last(last.longer(octets.len()));
         true
     }
 
@@ -474,59 +396,6 @@ impl Frame {
             }
         }
         frame
-    }
-
-    fn cursor(&self) -> Cursor<'_> {
-        Cursor { frame: self, segment: 0, offset: 0 }
-    }
-}
-
-/// Writes into the segments of an unwritten frame, one after the other.
-struct Cursor<'f> {
-    frame: &'f Frame,
-    segment: usize,
-    offset: usize,
-}
-
-impl Cursor<'_> {
-    fn write(&mut self, mut octets: &[u8], pool: &mut Pool) {
-        while !octets.is_empty() {
-            let (chunk, start, room) = self.place();
-            let take = room.min(octets.len());
-            pool.octets_mut(chunk)[start..start + take].copy_from_slice(&octets[..take]);
-            self.advance(take);
-            octets = &octets[take..];
-        }
-    }
-
-    fn copy(&mut self, from: Segment, pool: &mut Pool) {
-        let mut done = 0;
-        let len = from.len();
-        while done < len {
-            let (chunk, start, room) = self.place();
-            let take = room.min(len - done);
-            let source = from.start() + done;
-            if let Some((read, write)) = pool.octets_pair(from.chunk(), chunk) {
-                write[start..start + take].copy_from_slice(&read[source..source + take]);
-            }
-            self.advance(take);
-            done += take;
-        }
-    }
-
-    /// Chunk, offset in it, and room there.
-    fn place(&self) -> (Chunk, usize, usize) {
-        let segment = if self.segment == 0 { self.frame.first() } else { self.frame.body()[self.segment - 1] };
-        (segment.chunk(), segment.start() + self.offset, segment.len() - self.offset)
-    }
-
-    fn advance(&mut self, octets: usize) {
-        self.offset += octets;
-        let (_, _, room) = self.place();
-        if room == 0 && self.segment < self.frame.body().len() {
-            self.segment += 1;
-            self.offset = 0;
-        }
     }
 }
 
