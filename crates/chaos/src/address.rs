@@ -11,6 +11,7 @@
 //! | in a schedule with IPv4 hosts: these | `10.170.0.1`, `10.187.0.18`, `10.204.0.1`: decimals as they are written |
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
+//! | node 7: End.DT6 SID | `2001:db8:ff:7::d6` |
 
 #![allow(missing_docs, reason = "the names and the table say it")]
 
@@ -82,13 +83,23 @@ pub fn replication(node: usize, group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number(node), 0xf, 0, 0, number(group))
 }
 
+/// The SID of a node that takes packets out of their tunnel.
+pub fn decapsulation(node: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xff, number(node), 0, 0, 0, 0xd6)
+}
+
+/// The prefix of the Proxy Addresses of IPv6.
+pub fn proxies() -> Prefix {
+    block(0xcc)
+}
+
 pub fn locator(node: usize) -> Prefix {
     subnet(0xff, node)
 }
 
 /// The domain's boundary (RFC 8754 section 5.1).
 pub fn domain() -> Domain {
-    Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc), ipv4_proxies()] }
+    Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![proxies(), ipv4_proxies()] }
 }
 
 /// The Proxy Addresses of IPv4.

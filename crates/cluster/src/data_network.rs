@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{Link, PROTOCOL, Registration};
 use srdma_chaos::address;
-use srdma_dataplane::{Command, ConfigError, Node, SidBehavior, Worker};
+use srdma_dataplane::{Command, ConfigError, Node, RouteAction, SharedHosts, SidBehavior, TableId, Worker};
 use srdma_frame::PortId;
 use srdma_group::Safeguard;
 use srdma_random::Probability;
@@ -45,6 +45,8 @@ pub(crate) enum Peer {
 pub(crate) struct DataNetwork {
     /// Far ends of each node's ports.
     ports: Vec<Vec<Peer>>,
+    /// Nodes that have a receiver in common with each node, which have a link to it and pass on what that sends (D281).
+    peers: Vec<Vec<usize>>,
     links: Vec<(usize, usize)>,
     link_ids: Vec<LinkId>,
     small: Vec<bool>,
@@ -87,11 +89,17 @@ impl DataNetwork {
             let nodes = [Some(schedule.node_of_receiver(receiver)), schedule.second_node_of_receiver(receiver)];
             nodes.into_iter().flatten().for_each(|node| ports[node].push(Peer::Receiver(receiver)));
         }
+        let mut peers: Vec<Vec<usize>> = vec![Vec::new(); schedule.nodes()];
+        for (one, other) in schedule.peer_links() {
+            peers[one].push(other);
+            peers[other].push(one);
+        }
         let is_small = |node: usize| {
             node.checked_sub(1 + schedule.transits).is_some_and(|edge| schedule.edges[edge].has_small_mtu)
         };
         let mut data = DataNetwork {
             ports,
+            peers,
             links,
             link_ids: Vec::new(),
             small: (0..schedule.nodes()).map(is_small).collect(),
@@ -126,6 +134,9 @@ impl DataNetwork {
             let mut host = Host::new(&HostConfig { address: data.receiver_address(receiver), mac, gateway });
             if let Some(second) = data.second_nodes[receiver] {
                 host.attach_second(data.mac_toward(second, Peer::Receiver(receiver)));
+                if schedule.has_peers {
+                    host.spread(schedule.seed.wrapping_add(receiver as u64));
+                }
             }
             data.receivers.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
@@ -145,6 +156,10 @@ impl DataNetwork {
                 (self.nodes[*lower], self.port_toward(*lower, Peer::Node(*upper))),
             );
             self.link_ids.push(network.connect(&format!("N{upper}-N{lower}"), ends.0, ends.1, model));
+        }
+        for (one, other) in self.peer_links() {
+            let ends = [(one, other), (other, one)].map(|(node, to)| (self.nodes[node], self.port_to_peer(node, to)));
+            network.connect(&format!("N{one}=N{other}"), ends[0], ends[1], model);
         }
         for receiver in 0..self.receivers.len() {
             for (node, port) in self.nodes_of_receiver(receiver).zip([HOST_PORT, SECOND_HOST_PORT]).collect::<Vec<_>>()
@@ -170,6 +185,12 @@ impl DataNetwork {
         };
         let addresses = address::node(node);
         let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
+        let peers = self.peers[node].iter().map(|other| Neighbour {
+            address: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, *other as u16 + 1),
+            mac: addressing::mac(self.position(Peer::Node(*other)), self.port_to_peer(*other, node)),
+            prefixes: vec![Prefix::host(address::decapsulation(*other))],
+        });
+        let neighbours = neighbours.chain(peers);
         let position = self.position(Peer::Node(node));
         let value = fabric::worker(position, addresses.loopback, &settings, restarted, neighbours, worker)?;
         let mut value = value.without(self.without);
@@ -187,11 +208,55 @@ impl DataNetwork {
             };
             value.apply(Command::SetBorder { port, sources })?;
         }
+        if !self.peers[node].is_empty() {
+            value.apply(Command::SetSharedHosts(self.shared_hosts(node)))?;
+            let (table, prefix) = (TableId(0), address::proxies());
+            value.apply(Command::AddRoute { table, prefix, action: RouteAction::ToPeer })?;
+            let prefix = Prefix::host(address::decapsulation(node));
+            value.apply(Command::AddSid { prefix, behavior: SidBehavior::EndDt6(table) })?;
+        }
         if self.is_edge(node) {
             let behavior = SidBehavior::EndMt { require_hmac: false };
             value.apply(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
         }
         Ok(value)
+    }
+
+    /// The receivers that a node has in common with its peers.
+    fn shared_hosts(&self, node: usize) -> Vec<SharedHosts> {
+        let here = self.ports[node].iter().filter_map(|peer| match *peer {
+            Peer::Receiver(receiver) => Some(receiver),
+            Peer::Source(_) | Peer::Node(_) => None,
+        });
+        here.filter_map(|receiver| {
+            let other = self.nodes_of_receiver(receiver).find(|other| *other != node)?;
+            Some(SharedHosts {
+                hosts: Prefix::host(self.receiver_address(receiver)),
+                proxies: address::proxies(),
+                peer: address::node(other).loopback,
+                sid: address::decapsulation(other),
+            })
+        })
+        .collect()
+    }
+
+    /// The links between peers, each once.
+    fn peer_links(&self) -> Vec<(usize, usize)> {
+        let all = self.peers.iter().enumerate().flat_map(|(one, others)| others.iter().map(move |other| (one, *other)));
+        all.filter(|(one, other)| one < other).collect()
+    }
+
+    /// The port of a node to one of its peers.
+    fn port_to_peer(&self, node: usize, other: usize) -> PortId {
+        let position = self.peers[node].iter().position(|peer| *peer == other);
+        PortId((self.ports[node].len() + position.unwrap_or_default()) as u16)
+    }
+
+    /// The links of receivers at a node: each receiver, and its port.
+    pub(crate) fn receivers_at(&self, node: usize) -> Vec<(usize, PortId)> {
+        let ports_of = |receiver: usize| self.nodes_of_receiver(receiver).zip([HOST_PORT, SECOND_HOST_PORT]);
+        let all = (0..self.receivers.len()).flat_map(|receiver| ports_of(receiver).map(move |to| (receiver, to)));
+        all.filter(|(_, (at, _))| *at == node).map(|(receiver, (_, port))| (receiver, port)).collect()
     }
 
     /// The registration of a node, without its groups.
@@ -276,7 +341,7 @@ impl DataNetwork {
     }
 
     pub(crate) fn port_count(&self, node: usize) -> usize {
-        self.ports[node].len()
+        self.ports[node].len() + self.peers[node].len()
     }
 
     /// Sets the loss of all links between nodes.

@@ -190,6 +190,14 @@ impl World<'_> {
         host.call = None;
         host.is_executing = false;
         self.network.with(self.testbed.nodes[node], |element, _, pool| element.end_node(pool));
+        self.set_links_of_receivers(node, false);
+    }
+
+    /// The receivers at a node have lost their link to it, or have it again.
+    fn set_links_of_receivers(&mut self, node: usize, is_up: bool) {
+        for (receiver, port) in self.testbed.receivers_at(node) {
+            self.network.with_host(self.testbed.receivers[receiver], |host| host.set_link(port, is_up));
+        }
     }
 
     pub(crate) fn restart_node(&mut self, node: usize) {
@@ -204,6 +212,7 @@ impl World<'_> {
                 return self.violation(ViolationKind::Setup, Finding::Unknown, node, error.to_string());
             }
         }
+        self.set_links_of_receivers(node, true);
         let incarnation = self.agents[node].incarnation + 1;
         self.agents[node] = AgentHost::new(self.testbed.group_table(node), incarnation);
         self.count("node restart");

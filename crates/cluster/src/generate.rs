@@ -61,6 +61,14 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_10(seed);
+        let may_have = !schedule.dual_homed.is_empty();
+        schedule.has_peers = may_have && Rng::new(seed, "cluster peers").one_in(2);
+        schedule
+    }
+
+    /// The schedule of a seed in version 10 of the generator: a receiver answers by the link by which it has received.
+    pub fn from_seed_of_version_10(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_9(seed);
         add_dual_homed(&mut Rng::new(seed, "cluster dual-homed"), &mut schedule);
         schedule
@@ -141,6 +149,7 @@ impl Schedule {
             two_steps: Vec::new(),
             bud_nodes: None,
             dual_homed: Vec::new(),
+            has_peers: false,
             workers: 1,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),

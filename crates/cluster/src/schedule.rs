@@ -4,6 +4,7 @@
 use crate::phase::Phase;
 use serde::{Deserialize, Serialize};
 use srdma_group::RepairMode;
+use std::collections::BTreeSet;
 
 /// Octets of a full packet's payload.
 pub const PATH_MTU_OCTETS: u32 = 1024;
@@ -45,6 +46,9 @@ pub struct Schedule {
     /// Receivers that are attached to another node as well, and that node (D280).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dual_homed: Vec<(usize, usize)>,
+    /// The nodes of a receiver pass on to each other what it sends, and it sends by either (D281).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_peers: bool,
     /// Workers of each node (D208).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub workers: u16,
@@ -275,6 +279,16 @@ impl Schedule {
     /// The other node that a receiver is attached to.
     pub fn second_node_of_receiver(&self, receiver: usize) -> Option<usize> {
         self.dual_homed.iter().find(|(other, _)| *other == receiver).map(|(_, node)| *node)
+    }
+
+    /// Links between nodes that have a receiver in common and pass on to each other what it sends: the smaller number
+    /// first. They are no part of trees.
+    pub fn peer_links(&self) -> BTreeSet<(usize, usize)> {
+        let pairs = self.dual_homed.iter().filter(|_| self.has_peers).map(|(receiver, second)| {
+            let first = self.node_of_receiver(*receiver);
+            (first.min(*second), first.max(*second))
+        });
+        pairs.collect()
     }
 
     /// The links between nodes: the upper and the lower end.

@@ -60,7 +60,7 @@ impl Shrinker {
     }
 
     fn faults(&mut self) {
-        const SIMPLER: [fn(&mut Schedule); 15] = [
+        const SIMPLER: [fn(&mut Schedule); 16] = [
             |schedule| schedule.data_loss_ppm = 0,
             |schedule| schedule.management.loss_ppm = 0,
             |schedule| schedule.management.duplicate_ppm = 0,
@@ -71,6 +71,7 @@ impl Shrinker {
             |schedule| schedule.has_leases = false,
             |schedule| schedule.has_bfd = false,
             |schedule| schedule.bud_nodes = None,
+            |schedule| schedule.has_peers = false,
             |schedule| schedule.repairers.clear(),
             |schedule| {
                 if !schedule.repairers.is_empty() {

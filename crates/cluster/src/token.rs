@@ -1,5 +1,5 @@
-//! Replay tokens: a seed (`cluster-v10:4711`) or a whole schedule (`cluster-v10:{"seed":4711,…}`) as one line of text.
-//! Those of versions 3 to 9 are read, too: their schedules are those of version 10 without what has been added since.
+//! Replay tokens: a seed (`cluster-v11:4711`) or a whole schedule (`cluster-v11:{"seed":4711,…}`) as one line of text.
+//! Those of versions 3 to 10 are read, too: their schedules are those of version 11 without what has been added since.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -7,16 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
-const PREFIX: &str = "cluster-v10:";
+const PREFIX: &str = "cluster-v11:";
 
 /// The schedules of a version by their seeds.
 type Seeds = fn(u64) -> Schedule;
 
 /// The versions that are read.
-const VERSIONS: [(&str, Seeds); 8] = [
+const VERSIONS: [(&str, Seeds); 9] = [
     (PREFIX, Schedule::from_seed),
+    ("cluster-v10:", Schedule::from_seed_of_version_10),
     ("cluster-v9:", Schedule::from_seed_of_version_9),
     ("cluster-v8:", Schedule::from_seed_of_version_8),
     ("cluster-v7:", Schedule::from_seed_of_version_7),
@@ -111,8 +112,8 @@ mod tests {
         let schedule = of("cluster-v3:4711");
         assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
         let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
-        assert_eq!(of(&in_full.replace("cluster-v10:", "cluster-v3:")), schedule);
-        assert_eq!(of(&in_full.replace("cluster-v10:", "cluster-v4:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v11:", "cluster-v3:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v11:", "cluster-v4:")), schedule);
         let of_version_4 = || (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
         assert!(of_version_4().filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
         let repairs = |schedule: &Schedule| {
@@ -132,8 +133,10 @@ mod tests {
         assert!(!of_version_6().any(|schedule| resumes(&schedule)));
         let has_own_psns = |schedule: &Schedule| schedule.groups.iter().any(|group| group.own_psns);
         assert!(!(0..100).map(|seed| of(&format!("cluster-v8:{seed}"))).any(|schedule| has_own_psns(&schedule)));
-        let added = || (0..100).map(|seed| of(&format!("cluster-v10:{seed}")));
+        let added = || (0..100).map(|seed| of(&format!("cluster-v11:{seed}")));
         assert!(added().filter(has_own_psns).count() > 40);
+        assert!(added().filter(|schedule| schedule.has_peers).count() > 15);
+        assert!(!(0..100).map(|seed| of(&format!("cluster-v10:{seed}"))).any(|schedule| schedule.has_peers));
         assert!(added().filter(resumes).count() > 40);
         assert!(added().filter(|schedule| has_aim(schedule, Phase::Succeeding)).count() > 20);
     }
@@ -146,8 +149,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v10:-3", "expected a seed"),
-            ("cluster-v10:{", "cannot parse the schedule"),
+            ("cluster-v11:-3", "expected a seed"),
+            ("cluster-v11:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

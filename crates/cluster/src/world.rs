@@ -422,12 +422,23 @@ impl<'s> World<'s> {
         self.check_store();
         let dead: Vec<Option<u32>> = self.flows.iter().filter(|flow| flow.has_died).map(|flow| flow.id).collect();
         self.count_repairs(|id| !dead.contains(&Some(id)));
+        self.count_passed_on();
         self.outcome.ended_ns = self.now().as_ns();
         self.outcome.hops = self.network.hops();
         self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
         self.network.hops().hash(&mut self.digest);
         self.outcome.digest = self.digest.finish();
         (self.outcome, self.network)
+    }
+
+    /// Adds what nodes have passed on to each other (D281).
+    fn count_passed_on(&mut self) {
+        let elements = self.testbed.nodes.iter();
+        let workers = elements.flat_map(|element| self.network.workers(*element)).flat_map(|node| node.shared_hosts());
+        let times: u64 = workers.map(|(_, passed_on, _)| passed_on.frames).sum();
+        if times > 0 {
+            *self.outcome.counts.entry("response passed on").or_default() += times;
+        }
     }
 
     /// Adds what groups that nodes have were repaired: at the end, or at the death of a source.

@@ -13,6 +13,7 @@ use crate::ioam::IoamConfig;
 use crate::learning::Learning;
 use crate::policy::{PolicyId, SrPolicy};
 use crate::security::{Cover, Domain, HmacKey};
+use crate::shared_hosts::SharedHosts;
 use crate::vlan::{PortVlan, Trust};
 use crate::worker::Worker;
 use srdma_frame::PortId;
@@ -189,6 +190,8 @@ pub enum RouteAction {
     Placed(Vec<HeadendPath>),
     /// Drop.
     Blackhole,
+    /// Pass on what shared hosts send to Proxy Addresses of no group here; nothing else has a route (D281).
+    ToPeer,
 }
 
 /// Behaviour of a SID.
@@ -344,6 +347,9 @@ pub enum Command {
     },
     /// Makes a port an inside one again, as it began.
     RemoveBorder(PortId),
+    /// Sets the hosts that are attached to another node as well, in place of the previous ones (D281). What they send
+    /// to Proxy Addresses of no group here is passed on where a route says so, [`RouteAction::ToPeer`].
+    SetSharedHosts(Vec<SharedHosts>),
     /// Has the frames that a port receives leave whole, by an SR policy.
     SetCrossConnect {
         port: PortId,

@@ -7,6 +7,7 @@ use crate::headend::HeadendError;
 use crate::ioam::IoamError;
 use crate::learning::LearningError;
 use crate::policy::PolicyError;
+use crate::shared_hosts::SharedHostsError;
 use crate::vlan::VlanError;
 use srdma_wire::{Prefix, Qpn};
 use std::net::Ipv6Addr;
@@ -210,6 +211,12 @@ pub enum ConfigError {
     /// Settings of backpressure are invalid.
     #[error("backpressure: {0}")]
     Backpressure(#[from] BackpressureConfigError),
+    /// Hosts cannot be shared so.
+    #[error("shared hosts: {0}")]
+    SharedHosts(SharedHostsError),
+    /// Only IPv6 packets of the main table are passed on to a peer.
+    #[error("route {0}: only the main table of IPv6 leads to the peers of shared hosts")]
+    ToPeer(Prefix),
     /// No connection to remove.
     #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
     UnknownConnection {

@@ -160,7 +160,8 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
             | Target::Policy(_)
             | Target::Placed(_)
             | Target::Local
-            | Target::Blackhole => None,
+            | Target::Blackhole
+            | Target::ToPeer => None,
         };
         entry.unwrap_or(FastPathEntry::Element)
     }

@@ -157,6 +157,9 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     commands.extend(policies.map(|(id, policy)| Command::AddPolicy { id: *id, policy: Box::new(policy.clone()) }));
     let cross_connects = changed(&before.cross_connects, &after.cross_connects);
     commands.extend(cross_connects.map(|(port, with)| Command::SetCrossConnect { port: *port, cross_connect: *with }));
+    if before.shared_hosts != after.shared_hosts {
+        commands.push(Command::SetSharedHosts(after.shared_hosts.values().copied().collect()));
+    }
     let routes = changed(&before.routes, &after.routes);
     commands.extend(routes.map(|((table, prefix), action)| Command::AddRoute {
         table: *table,

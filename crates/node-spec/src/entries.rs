@@ -4,7 +4,7 @@ use crate::{KeySpec, diff};
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackupRoute, BfdPeer, BfdSession, ClassMap, Command, Connection,
     CrossConnect, Domain, EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute, NextHop, PolicyId,
-    RouteAction, SidBehavior, SrPolicy, TableId, headend::HeadendConfig,
+    RouteAction, SharedHosts, SidBehavior, SrPolicy, TableId, headend::HeadendConfig,
 };
 use srdma_frame::PortId;
 use srdma_group::GroupEntry;
@@ -56,6 +56,8 @@ pub struct Entries {
     /// Ports whose frames leave whole in SRv6.
     pub cross_connects: BTreeMap<PortId, CrossConnect>,
     pub routes: BTreeMap<(TableId, Prefix), RouteAction>,
+    /// Hosts that are attached to another node as well (D281).
+    pub shared_hosts: BTreeMap<Prefix, SharedHosts>,
     /// Static multicast routes by outer source and group.
     pub multicast_routes: BTreeMap<(Ipv6Addr, Ipv6Addr), MulticastRoute>,
     pub sids: BTreeMap<Prefix, SidBehavior>,
@@ -89,6 +91,7 @@ impl Entries {
             policies,
             cross_connects,
             routes,
+            shared_hosts,
             multicast_routes,
             sids,
             groups,
@@ -112,6 +115,7 @@ impl Entries {
         self.policies.extend(policies);
         self.cross_connects.extend(cross_connects);
         self.routes.extend(routes);
+        self.shared_hosts.extend(shared_hosts);
         self.multicast_routes.extend(multicast_routes);
         self.sids.extend(sids);
         self.groups.extend(groups);

@@ -6,8 +6,8 @@ use srdma_dataplane::headend::HeadendConfig;
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, CrossConnect,
     Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
-    MulticastRoute, NextHop, Node, NodeConfig, PolicyId, PortConfig, RouteAction, SegmentList, SidBehavior, SrPolicy,
-    TableId,
+    MulticastRoute, NextHop, Node, NodeConfig, PolicyId, PortConfig, RouteAction, SegmentList, SharedHosts,
+    SidBehavior, SrPolicy, TableId,
 };
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{Branch, GroupEntry, GroupId, ListMode, NodeIndex, NodeRole, Parent, Policy, Receiver};
@@ -257,6 +257,13 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
             end_e: bits.is().then(|| address("5f00:0:9:d::")),
         };
         entries.backpressure_sids.insert(sids.outer_source, sids);
+    }
+    if bits.is() {
+        let hosts = prefix("2001:db8:d0::", 64);
+        let proxies = if bits.is() { prefix("2001:db8:ff::", 64) } else { prefix("2001:db8:ff::", 48) };
+        let peer = address(if bits.is() { "2001:db8:6::1" } else { "2001:db8:9::1" });
+        entries.shared_hosts.insert(hosts, SharedHosts { hosts, proxies, peer, sid: address("5f00:0:9::") });
+        entries.routes.insert((TableId(0), proxies), RouteAction::ToPeer);
     }
     if bits.is() {
         let (source, group) = (address("2001:db8:6::1"), address("ff3e::100"));

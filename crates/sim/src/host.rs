@@ -7,6 +7,7 @@ use crate::program::{ReceiveStream, SendStream};
 use crate::replica::Replica;
 use crate::slices::{slices_of, with_headers_in_front};
 use srdma_frame::{Element, Frame, Pool, PortId};
+use srdma_random::Stream;
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status,
 };
@@ -52,6 +53,10 @@ pub struct Host {
     port: PortId,
     /// The other port, and the Ethernet header there.
     other: Option<(PortId, EthernetView)>,
+    /// Chooses a port each time that it receives; otherwise it transmits by the one at which it has received.
+    spread: Option<Stream>,
+    /// Its ports without a link.
+    down: [bool; 2],
     packet: Vec<u8>,
     send_streams: Vec<SendStream>,
     receive_streams: Vec<ReceiveStream>,
@@ -79,6 +84,8 @@ impl Host {
             ethernet: ethernet.emit(),
             port: HOST_PORT,
             other: None,
+            spread: None,
+            down: [false; 2],
             packet: Vec::new(),
             send_streams: Vec::new(),
             receive_streams: Vec::new(),
@@ -90,11 +97,34 @@ impl Host {
         }
     }
 
-    /// Attaches the host by its second port as well. It transmits by the port at which it has received last, as if each
-    /// node passed on to the other what it does not serve itself.
+    /// Attaches the host by its second port as well. It transmits by the port at which it has received last, unless it
+    /// [chooses one at random](Self::spread).
     pub fn attach_second(&mut self, gateway: MacAddress) {
         let ethernet = Ethernet { destination: gateway, source: self.mac, ethertype: EtherType::IPV6 };
         self.other = Some((SECOND_HOST_PORT, ethernet.emit()));
+    }
+
+    /// Chooses a port at random whenever it receives, among those with a link, and transmits by that.
+    pub fn spread(&mut self, seed: u64) {
+        self.spread = Some(Stream::new(seed, "host ports"));
+    }
+
+    /// A port has lost its link, or has one again.
+    pub fn set_link(&mut self, port: PortId, is_up: bool) {
+        if let Some(is_down) = self.down.get_mut(port.index()) {
+            *is_down = !is_up;
+        }
+        if self.spread.is_some() {
+            self.choose_port();
+        }
+    }
+
+    fn choose_port(&mut self) {
+        let Some(stream) = &mut self.spread else { return };
+        let mut ports = [HOST_PORT, SECOND_HOST_PORT];
+        ports.rotate_left(stream.below(2) as usize);
+        let up = ports.into_iter().find(|port| !self.down[port.index()]);
+        self.transmit_by(up.unwrap_or(HOST_PORT));
     }
 
     /// Transmits by a port from now on, if it has it.
@@ -331,7 +361,10 @@ fn response_of(packet: &[u8]) -> Option<Response> {
 
 impl Element for Host {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
-        self.transmit_by(port);
+        match self.spread {
+            Some(_) => self.choose_port(),
+            None => self.transmit_by(port),
+        }
         for frame in frames.drain(..) {
             if let Some(frame) = with_headers_in_front(frame, pool) {
                 self.take_frame(now, &frame, pool);

@@ -22,7 +22,7 @@ fn default_seeds_have_no_findings() {
         .findings
         .iter()
         .map(|((finding, kind), (times, seed))| {
-            format!("{} ({}) in {times} schedules, the first is cluster-v10:{seed}", kind.name(), finding.name())
+            format!("{} ({}) in {times} schedules, the first is cluster-v11:{seed}", kind.name(), finding.name())
         })
         .collect();
     assert!(findings.is_empty(), "{findings:#?}");
@@ -60,6 +60,25 @@ fn receivers_move_and_nothing_untrue_is_said() {
     let summary = summary::run(&config, &Schedule::from_seed, &|_| true);
     assert!(summary.findings.is_empty(), "{:?}", summary.findings);
     assert!(summary.counts.get("receiver moved").is_some_and(|times| *times > 0), "{:?}", summary.counts);
+}
+
+/// Receivers at two nodes answer by either, at random, whichever serves them: the other one passes it on (D281).
+#[test]
+fn receivers_answer_by_either_node() {
+    let with_peers = |seed| {
+        let schedule = Schedule::from_seed(seed);
+        let has_peers = !schedule.dual_homed.is_empty();
+        Schedule { has_peers, workers: if seed % 4 == 0 { 3 } else { 1 }, ..schedule }
+    };
+    let seeds = srdma_testkit::seeds::count(DEFAULT_SEEDS).div_ceil(4);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let config = RunConfig { first_seed: 2_001, seeds, threads, max_failures: u64::MAX };
+    let summary = summary::run(&config, &with_peers, &|_| true);
+    assert!(summary.findings.is_empty(), "{:#?}", summary.failures);
+    assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
+    for event in ["response passed on", "receiver moved"] {
+        assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}: {:?}", summary.counts);
+    }
 }
 
 /// Nodes of three workers, all of which have what the API shows (D208).

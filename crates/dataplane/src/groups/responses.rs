@@ -227,9 +227,11 @@ impl Groups {
         let responder = ipv6(head)?.source_octets();
         let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
         let is_node = branch.index() < state.entry.nodes_below();
-        // Nodes may be several hops away, and tunnel in their own name (D12); receivers are not.
+        // Nodes may be several hops away, and tunnel in their own name (D12); receivers are not, but the peer of shared
+        // hosts passes on what they send (D281).
         let came_right = match context.outer_source {
-            Some(outer_source) => is_node && outer_source == *responder,
+            Some(outer_source) if is_node => outer_source == *responder,
+            Some(outer_source) => security.shared_hosts.may_pass_on(&outer_source, responder),
             None => security.may_come_from(context, responder, tables),
         };
         if !came_right {

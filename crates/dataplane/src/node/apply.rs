@@ -52,6 +52,7 @@ impl Node {
             Command::RemoveMulticastRoute { source, group } => tables.remove_multicast_route(source, group)?,
             Command::AddPort(port) => self.add_port(port)?,
             Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
+            Command::SetSharedHosts(all) => security.shared_hosts.set(&all, config.loopback)?,
             Command::SetCrossConnect { port, cross_connect } => {
                 check_port(config.ports.len(), port)?;
                 if ports.vlans.concerns(port) {
@@ -181,6 +182,8 @@ impl Node {
         let payload = if prefix.is_ipv4() { Payload::Ipv4 } else { Payload::Ipv6 };
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
+            RouteAction::ToPeer if table != TableId(0) || prefix.is_ipv4() => return Err(ConfigError::ToPeer(prefix)),
+            RouteAction::ToPeer => Target::ToPeer,
             RouteAction::Policy { policy, mode } => Target::Policy(self.hold_policy(policy, Form { mode, payload })?),
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac = match hmac_key_id {

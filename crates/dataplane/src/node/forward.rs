@@ -62,6 +62,7 @@ impl Node {
             Verdict::EndMt { require_hmac } => self.end_mt(context, frame, pool, require_hmac),
             Verdict::EndC => self.end_c(context, frame, pool),
             Verdict::Proxied(group) => self.proxied(context, frame, pool, group),
+            Verdict::ToPeer => self.without_group(context, frame, pool),
             Verdict::Local => self.local(context, frame, pool),
             Verdict::Echo(at) => self.echo(context, frame, pool, at),
             Verdict::Fragment(at) => self.reassemble(context, frame, pool, at),
@@ -177,6 +178,7 @@ impl Node {
             Some(Target::Group(group)) => Verdict::Proxied(group),
             Some(Target::Local) => Verdict::Local,
             Some(Target::Blackhole) => Verdict::Drop(DropReason::Blackhole),
+            Some(Target::ToPeer) => Verdict::ToPeer,
             None => Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
         };
         Step::Done(verdict)

@@ -57,6 +57,7 @@ impl Node {
             | Verdict::Drop(_)
             | Verdict::Report(..)
             | Verdict::EndC
+            | Verdict::ToPeer
             | Verdict::Echo(_)
             | Verdict::Fragment(_) => return None,
         };

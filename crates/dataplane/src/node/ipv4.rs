@@ -114,8 +114,8 @@ impl Node {
                 let translated = translation::to_ipv6(frame, pool);
                 return translated.map_or_else(Verdict::Drop, |()| Verdict::Proxied(group));
             }
-            // Neither is in a table of IPv4.
-            Some(Target::Sid(_) | Target::Placed(_)) | None => {
+            // None of these is in a table of IPv4.
+            Some(Target::Sid(_) | Target::Placed(_) | Target::ToPeer) | None => {
                 return Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute);
             }
         };

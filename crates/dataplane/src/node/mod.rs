@@ -26,6 +26,7 @@ mod path_traces;
 mod reassemble;
 mod replicate;
 mod resend;
+mod shared_hosts;
 mod verdict;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};

@@ -319,7 +319,11 @@ impl Node {
         if let Some(host) = self.cm_host_of(&frame, pool) {
             return self.send_to_cm_host(context, frame, pool, host);
         }
-        if let Err(reason) = self.groups.check_lease(context.now, group) {
+        let lease = self.groups.check_lease(context.now, group);
+        if let Some(arrival) = self.unserved(context, &frame, pool, group, lease.is_ok()) {
+            return self.pass_on(context, frame, pool, arrival);
+        }
+        if let Err(reason) = lease {
             return self.ports.drop_frame(context, frame, pool, reason);
         }
         let result = match self.groups.get(group) {

@@ -44,6 +44,8 @@ pub(super) enum Verdict {
     EndC,
     /// Its destination is a group's Proxy Address.
     Proxied(u32),
+    /// Its destination is a Proxy Address of no group here, to which shared hosts may respond.
+    ToPeer,
     /// Its destination is the node itself.
     Local,
     /// It is an echo request to a SID; its ICMPv6 header begins there.

@@ -18,6 +18,7 @@ use crate::fast_cnp::FastCnp;
 use crate::groups::Groups;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::learning::LearningError;
+use crate::shared_hosts::{Arrival, SharedHostTable};
 use crate::tables::{Sid, Tables};
 use boundary::covers;
 use srdma_frame::{Frame, Pool, PortId};
@@ -25,11 +26,12 @@ use srdma_group::GroupEntry;
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::{EtherType, NextHeader, Prefix};
 
-/// HMAC keys, the domain and its borders.
+/// HMAC keys, the domain and its borders, and the hosts for which another node may speak.
 #[derive(Debug, Default)]
 pub(crate) struct Security {
     keys: HmacKeys,
     boundary: Boundary,
+    pub(crate) shared_hosts: SharedHostTable,
 }
 
 /// Commands.
@@ -190,6 +192,16 @@ impl Security {
     pub(crate) fn may_come_from(&self, context: &PacketContext, sender: &[u8; 16], tables: &Tables) -> bool {
         let is_border = || context.port.is_some_and(|port| self.boundary.is_border(port));
         tables.is_at(sender, context.port).unwrap_or_else(|| !is_border())
+    }
+
+    /// Where a packet to a Proxy Address has come from, if its sender is a shared host (D281).
+    #[inline]
+    pub(crate) fn arrival(&self, context: &PacketContext, head: &[u8], tables: &Tables) -> Option<Arrival> {
+        if self.shared_hosts.is_empty() {
+            return None;
+        }
+        let is_at_host = |sender: &[u8; 16]| tables.is_at(sender, context.port) == Some(true);
+        self.shared_hosts.arrival(head, context.outer_source, is_at_host)
     }
 
     /// Whether packets to SIDs are checked before the SID processes them.

@@ -21,6 +21,8 @@ pub(crate) enum Target {
     Placed(u32),
     Local,
     Blackhole,
+    /// What shared hosts send goes to their peer (D281).
+    ToPeer,
 }
 
 /// What the destination of a policy's outer headers leads to.

@@ -277,7 +277,8 @@ impl Tables {
             | Target::Policy(_)
             | Target::Placed(_)
             | Target::Local
-            | Target::Blackhole => None,
+            | Target::Blackhole
+            | Target::ToPeer => None,
         }
     }
 
@@ -308,7 +309,8 @@ impl Tables {
                 | Target::Sid(_)
                 | Target::Group(_)
                 | Target::Local
-                | Target::Blackhole,
+                | Target::Blackhole
+                | Target::ToPeer,
             )
             | None => {}
         }
@@ -329,7 +331,8 @@ impl Tables {
             | Target::Policy(_)
             | Target::Placed(_)
             | Target::Local
-            | Target::Blackhole => return None,
+            | Target::Blackhole
+            | Target::ToPeer => return None,
         };
         Some(self.adjacency(adjacency))
     }
@@ -348,7 +351,8 @@ impl Tables {
                 | Target::Policy(_)
                 | Target::Placed(_)
                 | Target::Local
-                | Target::Blackhole,
+                | Target::Blackhole
+                | Target::ToPeer,
             )
             | None => None,
         }
@@ -430,7 +434,8 @@ impl Tables {
             | Target::Encaps(_)
             | Target::Policy(_)
             | Target::Local
-            | Target::Blackhole => None,
+            | Target::Blackhole
+            | Target::ToPeer => None,
         })
     }
 

@@ -139,7 +139,7 @@ impl Tables {
             Some(Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Policy(_) | Target::Placed(_)) => true,
             // A multicast route has its own table.
             None => destination[0] == 0xFF,
-            Some(Target::Local | Target::Blackhole) => false,
+            Some(Target::Local | Target::Blackhole | Target::ToPeer) => false,
         }
     }
 }

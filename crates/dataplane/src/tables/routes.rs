@@ -122,7 +122,8 @@ impl Tables {
                 | Target::Encaps(_)
                 | Target::Policy(_)
                 | Target::Placed(_)
-                | Target::Blackhole),
+                | Target::Blackhole
+                | Target::ToPeer),
             ) => Ok(self.withdraw(prefix, target)),
             Some(Target::Sid(_) | Target::Group(_) | Target::Local) | None => unknown,
         }

@@ -137,7 +137,7 @@ impl Tables {
             }
             Target::Policy(policy) => self.release_policy(policy),
             Target::Placed(place) => return Some(place),
-            Target::Sid(_) | Target::Group(_) | Target::Local | Target::Blackhole => {}
+            Target::Sid(_) | Target::Group(_) | Target::Local | Target::Blackhole | Target::ToPeer => {}
         }
         None
     }
@@ -168,7 +168,8 @@ impl Tables {
                 | Target::Policy(_)
                 | Target::Placed(_)
                 | Target::Local
-                | Target::Blackhole,
+                | Target::Blackhole
+                | Target::ToPeer,
             ) => false,
         }
     }

@@ -40,6 +40,7 @@ mod security_document;
 mod security_keys;
 mod security_responses;
 mod several_regions;
+mod shared_hosts;
 mod transit;
 mod trimming;
 mod vlan;

@@ -23,6 +23,7 @@ mod ospf;
 mod policy;
 mod repair;
 mod route;
+mod shared_hosts;
 mod sid;
 mod sr_policy;
 mod steering;
@@ -49,6 +50,7 @@ pub use ospf::{OspfCircuitSection, OspfSection, RouterIdText};
 pub use policy::{LearningSection, PolicySection};
 pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{ChoiceSection, EncapsSection, MulticastRouteSection, PathSection, RouteSection, TemplateSection};
+pub use shared_hosts::SharedHostsSection;
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::{DenyListSection, SteeringSection};
@@ -104,6 +106,8 @@ pub struct NodeFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub multicast_route: Vec<Spanned<MulticastRouteSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_hosts: Vec<SharedHostsSection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sid: Vec<SidSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hmac_key: Vec<HmacKeySection>,
@@ -144,6 +148,7 @@ impl NodeFile {
             cross_connect: Vec::new(),
             route: Vec::new(),
             multicast_route: Vec::new(),
+            shared_hosts: Vec::new(),
             sid: Vec::new(),
             hmac_key: Vec::new(),
             group: Vec::new(),
@@ -185,13 +190,15 @@ impl NodeFile {
             route: entries
                 .routes
                 .iter()
-                .map(|((table, prefix), action)| spanned(RouteSection::of(ports, *table, *prefix, action)))
+                .filter_map(|((table, prefix), action)| RouteSection::of(ports, *table, *prefix, action))
+                .map(spanned)
                 .collect(),
             multicast_route: entries
                 .multicast_routes
                 .values()
                 .map(|route| spanned(MulticastRouteSection::of(ports, route)))
                 .collect(),
+            shared_hosts: entries.shared_hosts.values().map(SharedHostsSection::of).collect(),
             sid: entries.sids.iter().map(|(prefix, behavior)| SidSection::of(ports, *prefix, *behavior)).collect(),
             hmac_key: entries.keys.iter().map(|(id, key)| HmacKeySection::of(*id, key)).collect(),
             group: entries.groups.values().map(|entry| spanned(GroupSection::of(entry))).collect(),

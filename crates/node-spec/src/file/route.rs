@@ -66,9 +66,10 @@ impl RouteSection {
         }
     }
 
-    pub(super) fn of(ports: Ports<'_>, table: TableId, prefix: Prefix, action: &RouteAction) -> Self {
+    /// The section of a route; `None` for one that another section implies.
+    pub(super) fn of(ports: Ports<'_>, table: TableId, prefix: Prefix, action: &RouteAction) -> Option<Self> {
         let route = RouteSection { table: unless(table.0, 0, integer), ..RouteSection::to(prefix) };
-        match action {
+        Some(match action {
             RouteAction::Via(next_hops) => {
                 let via = next_hops.iter().map(|next_hop| ports.next_hop(*next_hop)).collect();
                 RouteSection { via: Some(spanned(via)), ..route }
@@ -89,7 +90,8 @@ impl RouteSection {
                 RouteSection { path: Some(spanned(paths)), ..route }
             }
             RouteAction::Blackhole => RouteSection { blackhole: Some(spanned(true)), ..route },
-        }
+            RouteAction::ToPeer => return None,
+        })
     }
 }
 

@@ -29,6 +29,7 @@ mod ports;
 mod regions;
 mod repair;
 mod routes;
+mod shared_hosts;
 mod sides;
 mod sids;
 mod sr_policies;
@@ -155,6 +156,7 @@ impl Configuration {
         sr_policies::add(&file, &mut draft)?;
         cross_connects::add(&file, &node, &mut draft)?;
         routes::add(&file, &node, &mut claims, &mut draft)?;
+        shared_hosts::add(&file, &mut claims, &mut draft)?;
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;
         learning::add(&file, &claims, &mut draft)?;

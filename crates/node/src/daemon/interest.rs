@@ -35,8 +35,9 @@ impl Wanted {
 
 /// What a node of this configuration, with the entries of all layers above the kernel's, takes off its interfaces:
 /// packets to its SIDs, to the prefixes of its policies and to the multicast groups that it has routes for; RoCEv2 to
-/// the Proxy Addresses of its groups and of groups that it learns; prefixes that it forwards; all packets to hosts that
-/// it translates Fast CNPs for (D48); and pauses. At a port that is cross-connected it takes all frames (D243).
+/// the Proxy Addresses of its groups, of groups that it learns, and of those to which shared hosts respond; prefixes
+/// that it forwards; all packets to hosts that it translates Fast CNPs for (D48); and pauses. At a port that is
+/// cross-connected it takes all frames (D243).
 ///
 /// Nothing comes to the node's own addresses but BFD (D109) and the ICMPv6 errors of hosts that do not know Fast CNP
 /// (D47): responses go to the Proxy Address, or to a SID of the parent (D12).
@@ -56,9 +57,10 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
         RouteAction::Encaps { .. } | RouteAction::Policy { .. } | RouteAction::Placed(_) => {
             (*table == TableId(0)).then_some(*prefix)
         }
-        RouteAction::Via(_) | RouteAction::Blackhole => None,
+        RouteAction::Via(_) | RouteAction::Blackhole | RouteAction::ToPeer => None,
     });
     prefixes.extend(policies.map(|prefix| (prefix, Match::All)));
+    prefixes.extend(entries.shared_hosts.values().map(|shared| (shared.proxies, Match::RoceV2)));
     prefixes.extend(entries.multicast_routes.values().map(|route| (Prefix::host(route.group), Match::All)));
     let probes = entries.steering.iter().filter(|config| config.probes.is_some());
     prefixes.extend(probes.filter_map(|config| Some((Prefix::host(config.probe_address?), Match::All))));
@@ -150,6 +152,16 @@ mod tests {
             "ff3e::6/128 All",
         ];
         assert_eq!(found, expected);
+    }
+
+    /// D281: data and responses of hosts for groups that this node may not have.
+    #[test]
+    fn proxy_addresses_of_shared_hosts_are_the_nodes() {
+        let found = interest(
+            "[[shared_hosts]]\nhosts = '2001:db8:d0::/64'\nproxies = '2001:db8:cc::/48'\npeer = '2001:db8:bb::1'\n\
+             sid = '2001:db8:bb::d6'\n",
+        );
+        assert_eq!(found, ["2001:db8:cc::/48 RoceV2"]);
     }
 
     /// D274: IPv4 packets to the Proxy Address, and responses between nodes, which are IPv6.

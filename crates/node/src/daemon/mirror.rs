@@ -262,7 +262,8 @@ impl Mirror {
             RouteAction::Encaps { .. }
             | RouteAction::Policy { .. }
             | RouteAction::Placed(_)
-            | RouteAction::Blackhole => None,
+            | RouteAction::Blackhole
+            | RouteAction::ToPeer => None,
         }
     }
 

@@ -54,8 +54,8 @@ pub use snapshot::{
     EvictionSnapshot, FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
     IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, OspfCircuitSnapshot, OspfLsaSnapshot,
     OspfNodeSnapshot, OspfRouteSnapshot, OspfSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
-    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
-    WorkerSnapshot,
+    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SharedHostsSnapshot, SidSnapshot, Snapshot,
+    SteeringSnapshot, WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

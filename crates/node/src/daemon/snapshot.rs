@@ -42,6 +42,9 @@ pub struct Snapshot {
     pub ports: Vec<PortSnapshot>,
     /// The SIDs, in the order of the configuration.
     pub sids: Vec<SidSnapshot>,
+    /// Hosts that are attached to another node as well (D281).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_hosts: Vec<SharedHostsSnapshot>,
     /// Packets that the node originated and could not send, by reason.
     pub own_drops: BTreeMap<String, u64>,
     /// The groups, in the order of the configuration.
@@ -181,6 +184,19 @@ pub struct SidSnapshot {
     /// Packets that its behaviour processed.
     #[serde(flatten)]
     pub processed: TrafficReport,
+}
+
+/// Hosts that are attached to another node as well, their peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedHostsSnapshot {
+    /// The hosts as a prefix.
+    pub hosts: String,
+    /// Loopback of the peer.
+    pub peer: Ipv6Addr,
+    /// What they have sent to Proxy Addresses and this node has passed on to the peer.
+    pub passed_on: TrafficReport,
+    /// What the peer has passed on to receivers of this node.
+    pub from_peer: TrafficReport,
 }
 
 /// Role of a node in a group's tree.

@@ -63,6 +63,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
             behavior: "uN".to_owned(),
             processed: traffic(500 * at, 600_000 * at),
         }],
+        shared_hosts: Vec::new(),
         own_drops: BTreeMap::from([("no_neighbour".to_owned(), 1)]),
         groups: vec![GroupSnapshot {
             id: 1,

@@ -9,7 +9,7 @@ mod repair;
 mod steering;
 mod workers;
 
-use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
+use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, SharedHostsSnapshot, Snapshot};
 use crate::process::TrafficReport;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeMetric};
@@ -42,6 +42,7 @@ impl Collector for Families {
         isis::isis(&mut out, &self.0)?;
         ospf::ospf(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
+        shared_hosts(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;
         repair::families(&mut out, &self.0.groups, self.0.repair_memory)?;
         branches(&mut out, &self.0.groups)
@@ -130,6 +131,21 @@ fn sids(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
         (labels, sid.processed)
     });
     out.traffic("srdma_sid_processed", "Packets that the SID's behaviour processed", processed)
+}
+
+fn shared_hosts(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let texts: Vec<[String; 2]> =
+        snapshot.shared_hosts.iter().map(|shared| [shared.hosts.clone(), shared.peer.to_string()]).collect();
+    let of_each = |value: fn(&SharedHostsSnapshot) -> TrafficReport| {
+        snapshot.shared_hosts.iter().zip(&texts).map(move |(shared, [hosts, peer])| {
+            let labels = [("hosts", hosts.as_str()), ("peer", peer.as_str())];
+            (labels, value(shared))
+        })
+    };
+    let help = "Packets of shared hosts to Proxy Addresses, passed on to the peer";
+    out.traffic("srdma_shared_hosts_passed_on", help, of_each(|shared| shared.passed_on))?;
+    let help = "Packets of shared hosts that the peer has passed on to receivers of this node";
+    out.traffic("srdma_shared_hosts_from_peer", help, of_each(|shared| shared.from_peer))
 }
 
 fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {

@@ -19,14 +19,14 @@ pub(super) struct Fixed {
     /// Addresses that the node sends to of its own accord.
     pub(super) destinations: BTreeSet<Ipv6Addr>,
     proxies: BTreeSet<Ipv6Addr>,
-    /// Prefixes for Proxy Addresses of groups that are learnt.
-    learnt: Vec<Prefix>,
+    /// Prefixes for Proxy Addresses of groups that are learnt, and of those to which shared hosts respond.
+    not_hosts: Vec<Prefix>,
 }
 
 impl Fixed {
     /// Whether an address is no host's, for it is a Proxy Address or may become one (D2).
     pub(super) fn is_proxy(&self, address: Ipv6Addr) -> bool {
-        self.proxies.contains(&address) || self.learnt.iter().any(|prefix| prefix.contains(address))
+        self.proxies.contains(&address) || self.not_hosts.iter().any(|prefix| prefix.contains(address))
     }
 
     pub(super) fn new(node: &NodeConfig, entries: &Entries) -> Self {
@@ -41,7 +41,7 @@ impl Fixed {
                 RouteAction::Placed(paths) => {
                     fixed.destinations.extend(paths.iter().filter_map(|path| path.path.segments.first()));
                 }
-                RouteAction::Policy { .. } | RouteAction::Blackhole => {}
+                RouteAction::Policy { .. } | RouteAction::Blackhole | RouteAction::ToPeer => {}
             }
         }
         let lists = entries.policies.values().flat_map(|policy| &policy.lists);
@@ -63,9 +63,13 @@ impl Fixed {
         }
         entries.groups.values().for_each(|group| fixed.group(group));
         if let Some(learning) = &entries.learning {
-            fixed.learnt.extend(&learning.proxies);
+            fixed.not_hosts.extend(&learning.proxies);
             fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
             fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
+        }
+        for shared in entries.shared_hosts.values() {
+            fixed.not_hosts.push(shared.proxies);
+            fixed.destinations.insert(shared.sid);
         }
         let sids = entries.backpressure_sids.values().flat_map(|known| [known.end_c, known.end_e]);
         fixed.destinations.extend(sids.flatten());

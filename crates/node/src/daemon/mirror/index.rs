@@ -58,7 +58,11 @@ fn gateways(action: Option<&RouteAction>) -> impl Iterator<Item = (u16, Ipv6Addr
     let next_hops = match action {
         Some(RouteAction::Via(next_hops)) => next_hops.as_slice(),
         Some(
-            RouteAction::Encaps { .. } | RouteAction::Policy { .. } | RouteAction::Placed(_) | RouteAction::Blackhole,
+            RouteAction::Encaps { .. }
+            | RouteAction::Policy { .. }
+            | RouteAction::Placed(_)
+            | RouteAction::Blackhole
+            | RouteAction::ToPeer,
         )
         | None => &[],
     };

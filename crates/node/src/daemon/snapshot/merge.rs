@@ -15,6 +15,10 @@ impl Snapshot {
         for (sid, of_other) in self.sids.iter_mut().zip(other.sids) {
             add_traffic(&mut sid.processed, of_other.processed);
         }
+        for (shared, of_other) in self.shared_hosts.iter_mut().zip(other.shared_hosts) {
+            add_traffic(&mut shared.passed_on, of_other.passed_on);
+            add_traffic(&mut shared.from_peer, of_other.from_peer);
+        }
         add_counts(&mut self.own_drops, other.own_drops);
         self.groups.extend(other.groups);
         self.groups.sort_by_key(|group| group.id);

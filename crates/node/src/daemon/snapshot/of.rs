@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
-    SidSnapshot, Snapshot, VlanSnapshot, bfd, congestion, repair, steering,
+    SharedHostsSnapshot, SidSnapshot, Snapshot, VlanSnapshot, bfd, congestion, repair, steering,
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
@@ -77,6 +77,12 @@ impl Snapshot {
             behavior: behavior_name(behavior).to_owned(),
             processed: processed.into(),
         });
+        let shared_hosts = node.shared_hosts().map(|(of, passed_on, from_peer)| SharedHostsSnapshot {
+            hosts: of.hosts.to_string(),
+            peer: of.peer,
+            passed_on: passed_on.into(),
+            from_peer: from_peer.into(),
+        });
         Snapshot {
             name: daemon.name.clone(),
             loopback: config.loopback,
@@ -84,6 +90,7 @@ impl Snapshot {
             uptime_ns: daemon.uptime_ns,
             ports: ports.collect(),
             sids: sids.collect(),
+            shared_hosts: shared_hosts.collect(),
             own_drops: by_name(node.own_drops()),
             groups: node.owned_groups().filter_map(|id| group(node, id)).collect(),
             prefixes: node.prefix_count(),

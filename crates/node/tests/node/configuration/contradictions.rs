@@ -230,6 +230,38 @@ fn multicast_routes() {
 }
 
 #[test]
+fn shared_hosts() {
+    let file = TRANSIT;
+    let with =
+        |more: &str| format!("[[shared_hosts]]\nhosts = '2001:db8:d0::/64'\nproxies = '2001:db8:c0::/48'\n{more}");
+    let right = with("peer = '2001:db8:6::1'\nsid = '2001:db8:6::1'\n");
+    parse(&format!("{file}{right}")).expect("right");
+    let more = right.replace("d0::/64", "d1::/64");
+    let both = parse(&format!("{file}{right}{more}")).expect("the same Proxy Addresses");
+    assert_eq!(both.spec.entries.shared_hosts.len(), 2);
+    let more = right.replace("d0::/64", "d0::/96");
+    refused_with(
+        file,
+        &format!("{right}{more}"),
+        "38: 2001:db8:d0::/96 and 2001:db8:d0::/64 overlap: a host has one peer",
+    );
+    let own = with("peer = '2001:db8:4::1'\nsid = '2001:db8:6::1'\n");
+    refused_with(file, &own, "33: shared hosts: the peer 2001:db8:4::1 is the node itself");
+    let nowhere = with("peer = '2001:db8:6::1'\nsid = '2001:db9::1'\n");
+    refused_with(file, &nowhere, "36: SID of the peer 2001:db9::1: no neighbour and no route \"via\" leads there");
+    let everything = right.replace("2001:db8:c0::/48", "::/0");
+    refused_with(file, &everything, "34: ::/0 are no Proxy Addresses: every address would be one");
+    let one = right.replace("c0::/48", "c0::1");
+    refused_with(file, &one, "33: shared hosts: 2001:db8:c0::1/128 is one Proxy Address, expected a prefix of all");
+    let route = right.replace("2001:db8:c0::/48", "2001:db8:1::/64");
+    refused_with(
+        file,
+        &route,
+        "34: 2001:db8:1::/64 cannot be the Proxy Addresses of shared hosts: in line 16 it is the prefix of a route",
+    );
+}
+
+#[test]
 fn sids() {
     let file = TRANSIT;
     let sid = |lines: &str| format!("[[sid]]\n{lines}");

@@ -29,6 +29,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[sr_policy]]", "[[sr_policy]]\nzzz = 1"),
     ("[[sr_policy.segment_list]]", "[[sr_policy]]\nsegment_list = [{ zzz = 1 }]"),
     ("[[multicast_route]]", "[[multicast_route]]\nzzz = 1"),
+    ("[[shared_hosts]]", "[[shared_hosts]]\nzzz = 1"),
     ("[[sid]]", "[[sid]]\nzzz = 1"),
     ("[[hmac_key]]", "[[hmac_key]]\nzzz = 1"),
     ("[[group]]", "[[group]]\nzzz = 1"),

@@ -102,7 +102,7 @@ fn keys_and_types() {
         "[node]",
         "[nodes]",
         "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `sr_policy`, \
-         `cross_connect`, `route`, `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
+         `cross_connect`, `route`, `multicast_route`, `shared_hosts`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
          `backpressure`, `backpressure_sids`, `steering`, `isis`, `ospf`, `bfd`, `controller`, `connection`",
     );
     for (old, message) in [

@@ -10,8 +10,8 @@ use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
     CrossConnect, Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig,
     IoamInterface, IoamNamespace, Learning, MAX_VLAN_ID, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig,
-    PfcConfig, PolicyId, PortConfig, PortVlan, PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior,
-    SrPolicy, StormAction, TableId, TimestampFormat, Trust, Watchdog, WideData,
+    PfcConfig, PolicyId, PortConfig, PortVlan, PriorityMapping, RouteAction, Scheduling, SegmentList, SharedHosts,
+    SidBehavior, SrPolicy, StormAction, TableId, TimestampFormat, Trust, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -480,6 +480,18 @@ fn routes(octets: &mut Octets, entries: &mut Entries) {
             },
         };
         entries.routes.insert((TableId(table), prefix(text, len)), action);
+    }
+    if octets.is() {
+        let proxies = prefix("2001:db8:cf::", 48);
+        let shared = |number: u16| SharedHosts {
+            hosts: prefix(&format!("2001:db8:d0:{number:x}::"), 64),
+            proxies,
+            peer: address("2001:db8:6::1"),
+            sid: address(if number == 0 { "5f00:0:6::" } else { "2001:db8:6::1" }),
+        };
+        let all = (0..=octets.u16(0, 1)).map(shared);
+        entries.shared_hosts.extend(all.map(|shared| (shared.hosts, shared)));
+        entries.routes.insert((TableId(0), proxies), RouteAction::ToPeer);
     }
     if octets.is() {
         let (source, group) = (address("2001:db8:6::1"), address("ff3e::200"));

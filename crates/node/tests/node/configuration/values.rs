@@ -4,7 +4,7 @@ use super::documentation::example;
 use super::parse;
 use srdma_dataplane::{
     Command, CrossConnect, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PolicyId, RouteAction, SegmentList,
-    SidBehavior, SrPolicy, TableId,
+    SharedHosts, SidBehavior, SrPolicy, TableId,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -111,6 +111,19 @@ fn routes_and_sids() {
     assert_eq!(cross_connects.collect::<Vec<_>>(), expected);
     let expected = SrPolicy { lists: lists.to_vec(), hmac_key_id: Some(42) };
     assert_eq!(policies.collect::<Vec<_>>(), [(policy, expected)]);
+
+    let shared = commands.iter().find_map(|command| match command {
+        Command::SetSharedHosts(all) => Some(all.as_slice()),
+        _ => None,
+    });
+    let expected = SharedHosts {
+        hosts: prefix("2001:db8:d0::/64"),
+        proxies: prefix("2001:db8:cc::/48"),
+        peer: address("2001:db8:ff:5::1"),
+        sid: address("2001:db8:ff:5::d6"),
+    };
+    assert_eq!(shared, Some(&[expected][..]));
+    assert_eq!(*route(0, "2001:db8:cc::/48"), RouteAction::ToPeer);
 
     let sids: Vec<_> = commands
         .iter()

@@ -1,0 +1,26 @@
+//! `[[shared_hosts]]`: hosts that are attached to another node as well.
+
+use super::{HostAddress, Located};
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::SharedHosts;
+use srdma_wire::Prefix;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedHostsSection {
+    pub hosts: Located<Prefix>,
+    pub proxies: Located<Prefix>,
+    pub peer: Located<HostAddress>,
+    pub sid: Located<HostAddress>,
+}
+
+impl SharedHostsSection {
+    pub(super) fn of(SharedHosts { hosts, proxies, peer, sid }: &SharedHosts) -> Self {
+        SharedHostsSection {
+            hosts: (*hosts).into(),
+            proxies: (*proxies).into(),
+            peer: HostAddress(*peer).into(),
+            sid: HostAddress(*sid).into(),
+        }
+    }
+}
