@@ -123,7 +123,7 @@ impl Run<'_> {
         let (switch, point) = topology.switch_ids().filter_map(point_at).min_by_key(|(_, point)| point.at)?;
         let by = match self.variant.signal {
             Signal::None => return None,
-            Signal::ReceiverCnp | Signal::ReceiverTrace => ADDRESSES.host(topology, flow.to),
+            Signal::ReceiverCnp | Signal::ReceiverTrace | Signal::ReceiverEcho => ADDRESSES.host(topology, flow.to),
             Signal::FastCnp => ADDRESSES.loopback(topology, switch),
         };
         let notice = self.notices.get(&(qpn, by));

@@ -137,7 +137,7 @@ impl Thresholds {
     fn threshold_of(&self, signal: Signal) -> Option<usize> {
         match signal {
             Signal::None => None,
-            Signal::ReceiverCnp | Signal::ReceiverTrace => Some(self.marking.k_min_octets),
+            Signal::ReceiverCnp | Signal::ReceiverTrace | Signal::ReceiverEcho => Some(self.marking.k_min_octets),
             Signal::FastCnp => Some(self.notify_octets),
         }
     }
@@ -150,7 +150,7 @@ fn egress(scenario: &FabricScenario, variant: &Variant, rate_bits_per_s: u64, th
     let data: &mut ClassConfig = &mut egress.classes[DATA_CLASS];
     match variant.signal {
         Signal::None | Signal::ReceiverTrace => {}
-        Signal::ReceiverCnp => data.marking = Some(thresholds.marking),
+        Signal::ReceiverCnp | Signal::ReceiverEcho => data.marking = Some(thresholds.marking),
         Signal::FastCnp => {
             data.marking = Some(thresholds.marking);
             data.notify_octets = Some(thresholds.notify_octets);

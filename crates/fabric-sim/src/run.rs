@@ -415,6 +415,9 @@ impl<'a> Run<'a> {
                 remote_address: groups::proxy(group_number),
                 trace: None,
                 trace_return_interval_ns: None,
+                // The nodes of a group merge ACKs, and no marks in them.
+                cnp_interval_ns: self.variant.signal.has_marks().then(|| self.cnp_interval_ns()),
+                echoes_marks: false,
                 ..self.queue_pair(qpn, host, flow.from)
             };
             self.fabric.with_server(host, |server| server.connect(member)).transpose()?;
@@ -435,11 +438,8 @@ impl<'a> Run<'a> {
             path_mtu: hosts.path_mtu(),
             traffic_class: DATA_DSCP << 2 | ecn,
             ack_timeout: hosts.ack_timeout.get() as u8,
-            cnp_interval_ns: self
-                .variant
-                .signal
-                .has_marks()
-                .then(|| self.variant.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
+            cnp_interval_ns: self.variant.signal.has_cnps().then(|| self.cnp_interval_ns()),
+            echoes_marks: self.variant.signal.has_echoes(),
             rate: self.rate(own, self.variant.hpcc),
             trace: steered
                 .then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
@@ -453,6 +453,10 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn cnp_interval_ns(&self) -> u64 {
+        self.variant.cnp_interval_ns.unwrap_or(self.scenario.hosts.cnp_interval_ns).get()
+    }
+
     /// The rate control of a sender.
     fn rate(&self, own: HostId, hpcc: HpccKeys) -> Option<RateAlgorithm> {
         let topology = &self.scenario.topology;
@@ -463,6 +467,10 @@ impl<'a> Run<'a> {
             Control::Dcqcn => RateAlgorithm::Dcqcn(self.variant.dcqcn.parameters(line_rate_bits_per_s)),
             Control::Hpcc => {
                 RateAlgorithm::Hpcc(hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE))
+            }
+            Control::Nscc => {
+                let packet_octets = u64::from(self.scenario.hosts.path_mtu().octets()) + HEADERS_OCTETS;
+                RateAlgorithm::Nscc(self.variant.nscc.parameters(line_rate_bits_per_s, self.base_rtt_ns, packet_octets))
             }
         })
     }
@@ -514,6 +522,9 @@ fn series_name(flow: &PlannedFlow) -> Option<String> {
         FlowKind::Background | FlowKind::Permutation => None,
     }
 }
+
+/// Octets of a full packet's headers, ICRC, frame and gap.
+const HEADERS_OCTETS: u64 = 102;
 
 /// Maximum octets of a full packet's headers and trace.
 const LONGEST_HEADERS_OCTETS: u64 = 350;

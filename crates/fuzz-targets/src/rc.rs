@@ -1,7 +1,7 @@
 //! An RC endpoint under arbitrary packets.
 
 use crate::choices::Choices;
-use srdma_rc::rate::{DcqcnParameters, HpccParameters};
+use srdma_rc::rate::{DcqcnParameters, HpccParameters, NsccParameters};
 use srdma_rc::{
     Access, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation, QueuePairConfig,
     RateAlgorithm, Receive, RemoteAddress, TraceRequest, WorkRequest,
@@ -89,6 +89,7 @@ fn steer(choices: &mut Choices<'_>, config: &mut QueuePairConfig) {
         2 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::sigcomm_2015(rate_bits_per_s))),
         3 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(rate_bits_per_s))),
         4 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::hpcc_vendor(rate_bits_per_s))),
+        5 => Some(RateAlgorithm::Nscc(NsccParameters::published(rate_bits_per_s, 10_000, 4_200))),
         _ => Some(RateAlgorithm::Hpcc(HpccParameters::published(rate_bits_per_s, 10_000, NAMESPACE))),
     };
     config.trace = (form & 8 != 0).then(|| TraceRequest::hpcc(NAMESPACE, 1 + (form >> 5)));

@@ -31,7 +31,7 @@ impl Congestion {
     /// Traffic class of data packets. ECT(0) only with rate control: otherwise switches must drop instead of mark.
     pub(crate) fn traffic_class(&self) -> u8 {
         let slows_down = match self.rate {
-            Some(RateAlgorithm::Dcqcn(_) | RateAlgorithm::Hpcc(_)) => true,
+            Some(RateAlgorithm::Dcqcn(_) | RateAlgorithm::Hpcc(_) | RateAlgorithm::Nscc(_)) => true,
             Some(RateAlgorithm::Fixed { .. }) | None => false,
         };
         let ecn = if slows_down { Ecn::Ect0 } else { Ecn::NotEct };

@@ -182,6 +182,8 @@ pub struct QueuePairConfig {
     /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never. Usually
     /// [`CNP_INTERVAL_NS`].
     pub cnp_interval_ns: Option<u64>,
+    /// An ACK has BECN set if the packet that requested it was marked CE (D283).
+    pub echoes_marks: bool,
     /// Rate control; `None`: the port is the only limit. For switches to mark packets rather than drop them,
     /// `traffic_class` has to announce support by the sender: ECT(0), its low bits 2.
     pub rate: Option<RateAlgorithm>,
@@ -220,6 +222,7 @@ impl QueuePairConfig {
             send_queue_depth: 1024,
             receive_queue_depth: 1024,
             cnp_interval_ns: None,
+            echoes_marks: false,
             rate: None,
             trace: None,
             trace_return_interval_ns: None,

@@ -20,6 +20,8 @@ pub(crate) struct Header {
     pub(crate) opcode: Opcode,
     pub(crate) psn: Psn,
     pub(crate) ack_request: bool,
+    /// An ACK of a marked packet (D283).
+    pub(crate) becn: bool,
 }
 
 /// The headers that all packets of a queue pair share.
@@ -83,6 +85,7 @@ impl PacketWriter {
     ) -> usize {
         let bth = Bth {
             ack_request: header.ack_request,
+            becn: header.becn,
             pkey: self.pkey,
             ..Bth::new(header.opcode, self.remote_qpn, header.psn)
         };

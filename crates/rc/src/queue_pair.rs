@@ -219,7 +219,8 @@ impl QueuePair {
         } else if opcode == Opcode::ACKNOWLEDGE {
             match packet.headers.extended.aeth() {
                 Some(aeth) if packet.payload_len() == 0 => {
-                    self.requester.on_acknowledge(&mut context, packet.headers.bth.psn(), aeth.value())
+                    let bth = packet.headers.bth;
+                    self.requester.on_acknowledge(&mut context, bth.psn(), aeth.value(), bth.becn())
                 }
                 Some(_) | None => Err(DropReason::UnexpectedResponse),
             }

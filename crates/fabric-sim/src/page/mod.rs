@@ -209,7 +209,7 @@ const BARS: &[(&str, &str)] = &[
 fn threshold(scenario: &FabricScenario, variant: &Variant) -> Option<(&'static str, u64)> {
     match variant.signal {
         Signal::None | Signal::ReceiverTrace => None,
-        Signal::ReceiverCnp => {
+        Signal::ReceiverCnp | Signal::ReceiverEcho => {
             let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
             Some(("ECN marking threshold", ecn.k_min_octets.get()))
         }

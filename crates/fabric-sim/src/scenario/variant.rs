@@ -2,7 +2,7 @@
 
 use super::{Ecn, Fraction, Notification, Pfc, Whole};
 use serde::Deserialize;
-use srdma_rc::rate::{DcqcnParameters, HpccParameters};
+use srdma_rc::rate::{DcqcnParameters, HpccParameters, NsccParameters};
 
 /// A variant of a comparison.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,6 +40,9 @@ pub struct Variant {
     /// Parameters of HPCC++ that differ from the published ones.
     #[serde(default)]
     pub hpcc: HpccKeys,
+    /// Parameters of NSCC that differ from the published ones.
+    #[serde(default)]
+    pub nscc: NsccKeys,
     /// Path selection for the flows of jobs.
     #[serde(default)]
     pub paths: Paths,
@@ -89,22 +92,37 @@ pub enum Signal {
     FastCnp,
     /// Receivers return the traces of data packets; switches neither mark nor notify.
     ReceiverTrace,
+    /// Switches mark packets, and ACKs tell whether the packet that requested them was marked (D283).
+    ReceiverEcho,
 }
 
 impl Signal {
     /// Whether hosts accept Fast CNPs: those of switches, and those by which receivers return traces.
     pub(crate) fn has_fast_cnps(self) -> bool {
         match self {
-            Signal::None | Signal::ReceiverCnp => false,
+            Signal::None | Signal::ReceiverCnp | Signal::ReceiverEcho => false,
             Signal::FastCnp | Signal::ReceiverTrace => true,
         }
     }
 
-    /// Whether data packets are ECN-capable, and receivers answer marks by CNPs.
+    /// Whether data packets are ECN-capable.
     pub(crate) fn has_marks(self) -> bool {
         match self {
             Signal::None | Signal::ReceiverTrace => false,
-            Signal::ReceiverCnp | Signal::FastCnp => true,
+            Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverEcho => true,
+        }
+    }
+
+    /// Whether the receiver of a flow answers marks by CNPs.
+    pub(crate) fn has_cnps(self) -> bool {
+        self.has_marks() && !self.has_echoes()
+    }
+
+    /// Whether the receiver of a flow repeats marks in its ACKs.
+    pub(crate) fn has_echoes(self) -> bool {
+        match self {
+            Signal::None | Signal::ReceiverTrace | Signal::ReceiverCnp | Signal::FastCnp => false,
+            Signal::ReceiverEcho => true,
         }
     }
 }
@@ -118,6 +136,7 @@ pub enum Control {
     None,
     Dcqcn,
     Hpcc,
+    Nscc,
 }
 
 /// Parameters of DCQCN: a published set with overrides.
@@ -237,6 +256,37 @@ impl HpccKeys {
     }
 }
 
+/// Parameters of NSCC; those left out are the published ones (D283).
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NsccKeys {
+    /// Round-trip time of an idle fabric, in nanoseconds.
+    pub base_rtt_ns: Option<Whole<1000, 1_000_000_000>>,
+    /// The delay in queues that is aimed at, in nanoseconds.
+    pub target_delay_ns: Option<Whole<1, 1_000_000_000>>,
+    /// γ: strength of the decrease.
+    pub gamma: Option<Fraction>,
+    /// What an unmarked ACK with more delay than that adds for each window, in octets.
+    pub fair_octets: Option<Whole<0, 1_073_741_824>>,
+    /// What is added in each round trip, in octets.
+    pub additive_octets: Option<Whole<0, 1_073_741_824>>,
+}
+
+impl NsccKeys {
+    /// The parameters for a port of this rate in a fabric with this round trip, and packets of so many octets on the
+    /// link.
+    pub fn parameters(&self, line_rate_bits_per_s: u64, base_rtt_ns: u64, packet_octets: u64) -> NsccParameters {
+        let base_rtt_ns = self.base_rtt_ns.map_or(base_rtt_ns, Whole::get);
+        let mut parameters = NsccParameters::published(line_rate_bits_per_s, base_rtt_ns, packet_octets);
+        parameters.target_delay_ns = self.target_delay_ns.map_or(parameters.target_delay_ns, Whole::get);
+        parameters.gamma = self.gamma.map_or(parameters.gamma, Fraction::get);
+        parameters.fair_octets = self.fair_octets.map_or(parameters.fair_octets, |octets| octets.get() as f64);
+        parameters.additive_octets =
+            self.additive_octets.map_or(parameters.additive_octets, |octets| octets.get() as f64);
+        parameters
+    }
+}
+
 fn default_true() -> bool {
     true
 }
@@ -268,6 +318,7 @@ impl Variant {
             cnp_interval_ns: None,
             dcqcn: DcqcnKeys::default(),
             hpcc: HpccKeys::default(),
+            nscc: NsccKeys::default(),
             paths: Paths::Ecmp,
             queue_pairs: one(),
             steering: false,
@@ -292,15 +343,22 @@ impl Variant {
         match (self.signal, self.control) {
             (Signal::None, Control::None)
             | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)
-            | (Signal::FastCnp | Signal::ReceiverTrace, Control::Hpcc) => Ok(()),
-            (Signal::None, Control::Dcqcn | Control::Hpcc) => {
+            | (Signal::FastCnp | Signal::ReceiverTrace, Control::Hpcc)
+            | (Signal::ReceiverEcho, Control::Nscc) => Ok(()),
+            (Signal::None, Control::Dcqcn | Control::Hpcc | Control::Nscc) => {
                 Err(format!("variant {:?}: its control needs a signal", self.name))
             }
-            (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace, Control::None) => {
+            (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace | Signal::ReceiverEcho, Control::None) => {
                 Err(format!("variant {:?}: nothing listens to its signal", self.name))
             }
             (Signal::ReceiverTrace, Control::Dcqcn) => {
                 Err(format!("variant {:?}: DCQCN reacts to CNPs, which a returned trace is not", self.name))
+            }
+            (Signal::ReceiverEcho, Control::Dcqcn | Control::Hpcc) => {
+                Err(format!("variant {:?}: only NSCC reads the marks in ACKs", self.name))
+            }
+            (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace, Control::Nscc) => {
+                Err(format!("variant {:?}: NSCC needs the marks in ACKs: expected \"receiver-echo\"", self.name))
             }
             (Signal::ReceiverCnp, Control::Hpcc) => {
                 Err(format!("variant {:?}: CNPs of receivers bring no trace, which HPCC++ needs", self.name))

@@ -6,16 +6,18 @@
 //!   time ──────────────────────►└─────────────┘──► window ─► how much may be in flight
 //! ```
 //!
-//! [`RateControl`] is the trait; [`Dcqcn`], [`Hpcc`] and [`FixedRate`] are in the box, and
+//! [`RateControl`] is the trait; [`Dcqcn`], [`Hpcc`], [`Nscc`] and [`FixedRate`] are in the box, and
 //! [`Endpoint::set_rate_control`](crate::Endpoint::set_rate_control) takes any other. A queue pair without one sends as
 //! fast as its port lets it, and pays nothing for what it does not use.
 
 mod dcqcn;
 mod hpcc;
+mod nscc;
 pub(crate) mod pacing;
 
 pub use dcqcn::{AlphaUpdate, Dcqcn, DcqcnParameters, TargetUpdate};
 pub use hpcc::{Hpcc, HpccParameters, Recovery};
+pub use nscc::{Nscc, NsccParameters};
 
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -34,6 +36,14 @@ pub enum Event<'a> {
     Acknowledged {
         /// Octets that these took in flight, as [`RateControl::window_octets`] counts them.
         octets: u64,
+    },
+    /// An ACK has come for a packet that requested it, and that was sent only once; ahead of the
+    /// [`Event::Acknowledged`] of the same ACK. Only if [`RateControl::takes_round_trips`].
+    RoundTrip {
+        /// From the packet's departure to the ACK's arrival.
+        ns: u64,
+        /// The ACK has BECN set: a switch has marked the packet (D283).
+        is_marked: bool,
     },
     /// A CNP has come: a data packet met congestion somewhere (FC-3-2).
     Cnp,
@@ -82,6 +92,11 @@ pub trait RateControl: fmt::Debug + Send {
         None
     }
 
+    /// Whether it takes [`Event::RoundTrip`]. Read once.
+    fn takes_round_trips(&self) -> bool {
+        false
+    }
+
     /// When rate or window change next without an event; later than the last `now`. The queue pair reads it only
     /// while something waits to be sent.
     fn next_deadline(&self) -> Option<Instant>;
@@ -98,6 +113,7 @@ pub enum RateAlgorithm {
     },
     Dcqcn(DcqcnParameters),
     Hpcc(HpccParameters),
+    Nscc(NsccParameters),
 }
 
 impl RateAlgorithm {
@@ -111,6 +127,7 @@ impl RateAlgorithm {
             RateAlgorithm::Fixed { bits_per_s } => Box::new(FixedRate::new(*bits_per_s)?),
             RateAlgorithm::Dcqcn(parameters) => Box::new(Dcqcn::new(parameters.clone())?),
             RateAlgorithm::Hpcc(parameters) => Box::new(Hpcc::new(parameters.clone())?),
+            RateAlgorithm::Nscc(parameters) => Box::new(Nscc::new(parameters.clone())?),
         })
     }
 }

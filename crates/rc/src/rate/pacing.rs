@@ -8,6 +8,10 @@
 use super::{Event, RateControl, RateLimits};
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_S;
+use std::collections::VecDeque;
+
+/// Departures that are kept of packets whose ACK has not come; further ones are not measured.
+const MAX_DEPARTURES: usize = 64;
 
 /// Whether a packet may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +33,16 @@ pub(crate) struct Pacer {
     due: Instant,
     /// The remainder of the last division, in parts of a nanosecond: numerator, with the rate as denominator.
     remainder: u64,
+    /// Packets that have requested an ACK, and when they were sent; `None`: not measured.
+    departures: Option<VecDeque<(u64, Instant)>>,
 }
 
 impl Pacer {
     pub(crate) fn new(control: Box<dyn RateControl>, link_overhead_octets: u16) -> Self {
         let limits = RateLimits { rate_bits_per_s: control.rate_bits_per_s(), window_octets: control.window_octets() };
-        Pacer { control, limits, link_overhead_octets: link_overhead_octets.into(), due: Instant::ZERO, remainder: 0 }
+        let departures = control.takes_round_trips().then(|| VecDeque::with_capacity(MAX_DEPARTURES));
+        let link_overhead_octets = link_overhead_octets.into();
+        Pacer { control, limits, link_overhead_octets, due: Instant::ZERO, remainder: 0, departures }
     }
 
     pub(crate) fn limits(&self) -> RateLimits {
@@ -48,6 +56,10 @@ impl Pacer {
 
     /// Something has happened.
     pub(crate) fn on(&mut self, now: Instant, event: Event<'_>) {
+        if let (Event::Lost, Some(departures)) = (event, &mut self.departures) {
+            // The ACK of a packet that was sent twice may be that of either.
+            departures.clear();
+        }
         self.control.on(now, event);
         self.limits.window_octets = self.control.window_octets();
         let rate = self.control.rate_bits_per_s().map(|rate| rate.max(1));
@@ -107,6 +119,24 @@ impl Pacer {
         self.due = self.due.max(not_before).after_ns(time_ns);
     }
 
+    /// A packet that requests an ACK is sent for the first time.
+    pub(crate) fn departs(&mut self, now: Instant, number: u64) {
+        if let Some(departures) = self.departures.as_mut().filter(|departures| departures.len() < MAX_DEPARTURES) {
+            departures.push_back((number, now));
+        }
+    }
+
+    /// An ACK of packet `number` has come.
+    pub(crate) fn arrives(&mut self, now: Instant, number: u64, is_marked: bool) {
+        let Some(departures) = &mut self.departures else { return };
+        while departures.front().is_some_and(|(first, _)| *first < number) {
+            departures.pop_front();
+        }
+        if let Some((_, sent)) = departures.pop_front_if(|(first, _)| *first == number) {
+            self.on(now, Event::RoundTrip { ns: now.since(sent).as_nanos() as u64, is_marked });
+        }
+    }
+
     /// When the next packet is due, or the rate may change before.
     fn earliest(&self, now: Instant) -> Instant {
         self.next_deadline(now).map_or(self.due, |deadline| deadline.min(self.due))
@@ -145,7 +175,11 @@ mod tests {
                     self.rate = self.rate.map(|rate| rate * 2);
                     self.timer = Some(now);
                 }
-                Event::Sent { .. } | Event::Acknowledged { .. } | Event::FastCnp { .. } | Event::Lost => {}
+                Event::Sent { .. }
+                | Event::Acknowledged { .. }
+                | Event::RoundTrip { .. }
+                | Event::FastCnp { .. }
+                | Event::Lost => {}
             }
         }
         fn rate_bits_per_s(&self) -> Option<u64> {

@@ -26,6 +26,7 @@ impl Requester {
         context: &mut Context<'_, M>,
         psn: Psn,
         aeth: Aeth,
+        is_marked: bool,
     ) -> Result<(), DropReason> {
         if self.config.habits.any_response_rearms_timer {
             self.restart_timer(context.now);
@@ -35,6 +36,9 @@ impl Requester {
                 context.counters.acks_received += 1;
                 let number = self.outstanding(psn)?;
                 let before = self.unacknowledged;
+                if let Some(pacer) = &mut context.pacer {
+                    pacer.arrives(context.now, number, is_marked);
+                }
                 let is_blocked = self.acknowledge(context, number + 1);
                 if self.unacknowledged != before {
                     self.made_progress();

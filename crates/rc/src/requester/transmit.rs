@@ -26,6 +26,9 @@ impl Requester {
             }
             Operation::Send { .. } | Operation::Write { .. } => {
                 let ack_request = self.requests_ack(context, &posted);
+                if let Some(pacer) = context.pacer.as_mut().filter(|_| ack_request && is_new) {
+                    pacer.departs(context.now, self.next);
+                }
                 self.write_segment(context, into, &posted, self.next, ack_request)
             }
         };
@@ -72,7 +75,7 @@ impl Requester {
         };
         self.packets_since_ack_request = 0;
         self.octets_since_ack_request = 0;
-        let header = Header { opcode: Opcode::READ_REQUEST, psn: psn_of(self.next), ack_request: true };
+        let header = Header { opcode: Opcode::READ_REQUEST, psn: psn_of(self.next), ack_request: true, becn: false };
         context.writer.write(into, &header, Extended::Reth(&reth.emit()), 0, |_| {})
     }
 
@@ -127,7 +130,7 @@ impl Requester {
             (Some(reth), None) => Extended::Reth(reth),
             (Some(reth), Some(immediate)) => Extended::RethImmediate(reth, immediate),
         };
-        let header = Header { opcode, psn: psn_of(number), ack_request };
+        let header = Header { opcode, psn: psn_of(number), ack_request, becn: false };
         let written = context.writer.write(into, &header, extended, payload_octets as usize, |payload| {
             context.regions.read(local.key, local.offset + u64::from(offset), payload);
         });

@@ -26,6 +26,7 @@ use crate::memory::{Memory, MemoryKey};
 use crate::queue_pair::Context;
 use kept::KeptPackets;
 use responses::{ReadReply, Responses};
+use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Aeth, Opcode, Psn, Syndrome};
 use std::collections::VecDeque;
 
@@ -230,7 +231,9 @@ impl Responder {
         }
         // A READ is acknowledged by its responses.
         if packet.headers.bth.ack_request() && opcode != Opcode::READ_REQUEST {
-            self.respond(packet.headers.bth.psn(), Syndrome::ACK);
+            let becn = self.config.echoes_marks && packet.headers.ipv6.ecn() == Ecn::Ce;
+            let aeth = Aeth { syndrome: Syndrome::ACK, msn: self.msn };
+            self.responses.push_acknowledge(packet.headers.bth.psn(), aeth, becn);
         }
         self.ask_for_trimmed();
     }
@@ -308,7 +311,7 @@ impl Responder {
     }
 
     fn respond(&mut self, psn: Psn, syndrome: Syndrome) {
-        self.responses.push_acknowledge(psn, Aeth { syndrome, msn: self.msn });
+        self.responses.push_acknowledge(psn, Aeth { syndrome, msn: self.msn }, false);
     }
 
     /// Writes the next response packet and returns its length.

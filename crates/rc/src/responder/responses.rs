@@ -14,7 +14,7 @@ const MAX_WAITING_ACKNOWLEDGES: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 enum Response {
-    Acknowledge { psn: Psn, aeth: Aeth },
+    Acknowledge { psn: Psn, aeth: Aeth, becn: bool },
     Read(ReadReply),
 }
 
@@ -93,8 +93,9 @@ impl Responses {
         Some(first.first.plus(first.sent))
     }
 
-    pub(super) fn push_acknowledge(&mut self, psn: Psn, aeth: Aeth) {
-        let response = Response::Acknowledge { psn, aeth };
+    /// `becn`: what is acknowledged was marked (D283).
+    pub(super) fn push_acknowledge(&mut self, psn: Psn, aeth: Aeth, becn: bool) {
+        let response = Response::Acknowledge { psn, aeth, becn };
         let is_full = self.queue.len() - self.reads_waiting >= MAX_WAITING_ACKNOWLEDGES;
         let is_ack = matches!(aeth.syndrome, Syndrome::Ack(_));
         if is_ack
@@ -133,13 +134,13 @@ impl Responses {
     /// Writes the next response packet and returns its length.
     pub(super) fn transmit<M: Memory>(&mut self, context: &mut Context<'_, M>, into: &mut [u8]) -> Option<usize> {
         match self.queue.front_mut()? {
-            Response::Acknowledge { psn, aeth } => {
+            Response::Acknowledge { psn, aeth, becn } => {
                 match aeth.syndrome {
                     Syndrome::Ack(_) => context.counters.acks_sent += 1,
                     Syndrome::RnrNak(_) => context.counters.rnr_naks_sent += 1,
                     Syndrome::Nak(_) | Syndrome::Reserved(_) => context.counters.naks_sent += 1,
                 }
-                let header = Header { opcode: Opcode::ACKNOWLEDGE, psn: *psn, ack_request: false };
+                let header = Header { opcode: Opcode::ACKNOWLEDGE, psn: *psn, ack_request: false, becn: *becn };
                 let aeth = aeth.emit();
                 self.queue.pop_front();
                 Some(context.writer.write(into, &header, Extended::Aeth(&aeth), 0, |_| {}))
@@ -177,7 +178,7 @@ fn write_read_response<M: Memory>(
     };
     let aeth = Aeth { syndrome: Syndrome::ACK, msn: reply.msn }.emit();
     let extended = if opcode.has_aeth() { Extended::Aeth(&aeth) } else { Extended::None };
-    let header = Header { opcode, psn: reply.first.plus(reply.sent), ack_request: false };
+    let header = Header { opcode, psn: reply.first.plus(reply.sent), ack_request: false, becn: false };
     context.writer.write(into, &header, extended, payload_octets as usize, |payload| {
         context.regions.read(reply.target.key, reply.target.offset + u64::from(done), payload);
     })

@@ -1,7 +1,7 @@
 //! Once everything has grown to its size, nothing is allocated per packet or per message.
 
 use allocation_counter::measure;
-use srdma_rc::rate::{DcqcnParameters, HpccParameters};
+use srdma_rc::rate::{DcqcnParameters, HpccParameters, NsccParameters};
 use srdma_rc::{
     Access, CompletedOperation, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation,
     QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, Status, TraceRequest, WorkRequest,
@@ -100,11 +100,16 @@ fn nothing_is_allocated_in_the_steady_state() {
         config.trace = Some(TraceRequest::hpcc(1, 9));
         config.trace_return_interval_ns = Some(1_000);
     };
+    let by_round_trips: fn(&mut QueuePairConfig) = |config| {
+        config.rate = Some(RateAlgorithm::Nscc(NsccParameters::published(LINE, 10_000, 4_198)));
+        config.echoes_marks = true;
+    };
     let cases = [
         (Habits::strict(), (|_| {}) as fn(&mut QueuePairConfig)),
         (Habits::soft_roce(), |_| {}),
         (Habits::strict(), by_dcqcn),
         (Habits::strict(), by_traces),
+        (Habits::soft_roce(), by_round_trips),
     ];
     for (habits, adjust) in cases {
         let mut pair = Pair::new(habits, adjust);

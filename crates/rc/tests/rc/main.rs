@@ -10,6 +10,7 @@ mod group;
 mod hostile;
 mod hpcc;
 mod net;
+mod nscc;
 mod rate;
 mod requester;
 mod responder;

@@ -315,7 +315,7 @@ impl RateControl for Dcqcn {
             // A trace returned by the receiver does not indicate congestion by itself.
             Event::FastCnp { origin: Origin::Receiver, trace: Some(_), .. } => {}
             // The paper's networks lose nothing.
-            Event::Acknowledged { .. } | Event::Lost | Event::Timer => {}
+            Event::Acknowledged { .. } | Event::RoundTrip { .. } | Event::Lost | Event::Timer => {}
         }
     }
 
