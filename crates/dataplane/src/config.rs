@@ -275,6 +275,12 @@ pub enum Command {
         /// Largest IPv6 packet that the link carries, in octets.
         link_mtu: u16,
     },
+    /// The link of a port has lost its carrier or was taken down, or is up again: while it is down, the neighbours there
+    /// are avoided as those whose BFD session is down (D285). Links are up at first.
+    SetLink {
+        port: PortId,
+        is_up: bool,
+    },
     /// Adds or replaces a neighbour. Packets to its address go to it, unless the address has a route, is a SID, a
     /// group's or the node's own.
     AddNeighbour {
@@ -304,7 +310,8 @@ pub enum Command {
     },
     /// Removes an SR policy that neither route nor SID uses.
     RemovePolicy(PolicyId),
-    /// Replaces the backups of a neighbour: they take the packets to it while its BFD session is down.
+    /// Replaces the backups of a neighbour: they take the packets to it while its BFD session or the
+    /// link of its port is down.
     SetBackups {
         /// The neighbour.
         next_hop: NextHop,

@@ -53,6 +53,10 @@ impl Node {
             Command::AddPort(port) => self.add_port(port)?,
             Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
             Command::SetSharedHosts(all) => security.shared_hosts.set(&all, config.loopback)?,
+            Command::SetLink { port, is_up } => {
+                check_port(config.ports.len(), port)?;
+                tables.set_link_state(port, is_up);
+            }
             Command::SetCrossConnect { port, cross_connect } => {
                 check_port(config.ports.len(), port)?;
                 if ports.vlans.concerns(port) {

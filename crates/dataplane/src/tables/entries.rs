@@ -39,6 +39,8 @@ pub(super) struct Link {
     pub(super) mac: MacAddress,
     pub(super) link_mtu: u16,
     pub(super) is_border: bool,
+    /// It has no carrier, or was taken down.
+    pub(super) is_down: bool,
 }
 
 /// A neighbour at a port, and the Ethernet header that reaches it.
@@ -52,7 +54,9 @@ pub(crate) struct Adjacency {
     pub(crate) is_border: bool,
     /// The main table leads to the neighbour's address by this adjacency, for lack of another entry.
     pub(crate) has_host_route: bool,
-    /// The BFD session with the neighbour is down: equal paths by others are taken (D109).
+    /// The BFD session with the neighbour is down.
+    pub(super) is_lost: bool,
+    /// It is, or the link of the port: equal paths by others are taken (D109, D285), or backups (D266).
     pub(crate) is_avoided: bool,
     pub(crate) address: [u8; 16],
 }

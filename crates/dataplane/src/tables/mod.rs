@@ -92,7 +92,7 @@ impl Tables {
     }
 
     pub(crate) fn add_port(&mut self, port: &PortConfig) {
-        self.links.push(Link { mac: port.mac, link_mtu: port.link_mtu, is_border: false });
+        self.links.push(Link { mac: port.mac, link_mtu: port.link_mtu, is_border: false, is_down: false });
         port.addresses.iter().for_each(|address| self.add_own(*address));
     }
 
@@ -111,6 +111,14 @@ impl Tables {
         for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {
             adjacency.is_border = is_border;
         }
+    }
+
+    /// The link of a port has gone down or come up: its neighbours are avoided, or no longer, by one pass over them.
+    pub(crate) fn set_link_state(&mut self, port: PortId, is_up: bool) {
+        self.links[port.index()].is_down = !is_up;
+        let at_port = self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port);
+        at_port.for_each(|adjacency| adjacency.is_avoided = adjacency.is_lost || !is_up);
+        self.divide_equal_paths();
     }
 
     fn check_port(&self, port: PortId) -> Result<(), ConfigError> {

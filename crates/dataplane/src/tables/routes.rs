@@ -66,11 +66,19 @@ impl Tables {
         self.release_all(adjacency.as_slice());
     }
 
-    /// Avoids a neighbour where there are equal paths by others, or no longer.
-    pub(crate) fn avoid(&mut self, adjacency: u32, is_avoided: bool) {
+    /// Avoids a neighbour that BFD has lost, where there are equal paths by others or backups, or no longer. That of a
+    /// link that is down is avoided in any case.
+    pub(crate) fn avoid(&mut self, adjacency: u32, is_lost: bool) {
+        let entry = &mut self.adjacencies[adjacency as usize];
+        entry.is_lost = is_lost;
+        entry.is_avoided = is_lost || self.links[entry.port.index()].is_down;
+        self.divide_equal_paths();
+    }
+
+    /// Divides all equal paths into those by neighbours that are avoided and others.
+    pub(super) fn divide_equal_paths(&mut self) {
         let Tables { adjacencies, ecmp, .. } = self;
-        adjacencies[adjacency as usize].is_avoided = is_avoided;
-        for set in ecmp.values_in_use_mut().filter(|set| set.adjacencies.contains(&adjacency)) {
+        for set in ecmp.values_in_use_mut() {
             set.divide(|adjacency| adjacencies[adjacency as usize].is_avoided);
         }
         // Groups have resolved the paths of their copies.

@@ -113,7 +113,8 @@ impl Tables {
                     resolved: false,
                     is_border: link.is_border,
                     has_host_route: false,
-                    is_avoided: false,
+                    is_lost: false,
+                    is_avoided: link.is_down,
                     address,
                 }
             },

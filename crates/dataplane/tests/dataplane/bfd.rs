@@ -224,6 +224,57 @@ fn backups_take_the_packets_to_a_neighbour_that_is_down() {
     assert_eq!(sent(&mut world, destinations[1], 64).expect("a packet").0, 1);
 }
 
+/// D285: a port without carrier. Its neighbours are avoided without BFD: flows take the others, and packets the backups,
+/// also by adjacencies that come meanwhile; a session that is down at that time is still so when the link is back.
+#[test]
+fn neighbours_behind_a_link_that_is_down_are_avoided() {
+    let mut world = World::new(3).sessions(1);
+    equal_paths(&mut world, 3);
+    let [early, late] = ["2001:db8:b0::/64", "2001:db8:b1::/64"].map(prefix);
+    let by_1 = |prefix| Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop(1)]) };
+    let backup = |prefix| BackupRoute { prefix, next_hop: next_hop(2), segments: Vec::new() };
+    world.bench.apply(by_1(early));
+    let routes = vec![backup(early), backup(late)];
+    world.bench.apply(Command::SetBackups { next_hop: next_hop(1), routes });
+    world.run_ms(3_000);
+    let before = world.flows();
+    assert_eq!(before.iter().collect::<BTreeSet<_>>().len(), 3);
+    let port_to = |world: &mut World, to: &str| sent(world, to, 64).expect("a packet").0;
+    assert_eq!(port_to(&mut world, "2001:db8:b0::1"), 1);
+
+    let link = |port, is_up| Command::SetLink { port: PortId(port), is_up };
+    world.bench.apply(link(1, false));
+    for (before, after) in before.iter().zip(world.flows()) {
+        assert!(if *before == 1 { after != 1 } else { after == *before }, "flows of others stay: {before} {after}");
+    }
+    world.bench.apply(by_1(late));
+    let to_both = |world: &mut World| ["2001:db8:b0::1", "2001:db8:b1::1"].map(|to| port_to(world, to));
+    assert_eq!(to_both(&mut world), [2, 2]);
+    // The backup's own link is down as well: there is no other path.
+    world.bench.apply(link(2, false));
+    assert_eq!(to_both(&mut world), [1, 1]);
+    assert_eq!(world.flows(), [0; 64]);
+    // The session of port 0 goes down, and its link goes down and comes up.
+    world.bench.apply(link(1, true));
+    world.bench.apply(link(2, true));
+    assert_eq!((world.flows(), to_both(&mut world)), (before.clone(), [1, 1]));
+    world.is_silent[0] = true;
+    world.run_ms(200);
+    for is_up in [false, true] {
+        world.bench.apply(link(0, is_up));
+        assert!(!world.flows().contains(&0), "the session is down");
+    }
+    world.is_silent[0] = false;
+    world.bench.apply(link(0, false));
+    world.run_ms(3_000);
+    assert_eq!(world.state(peer_at(0)), State::Up);
+    assert!(!world.flows().contains(&0), "the link is down");
+    world.bench.apply(link(0, true));
+    assert_eq!(world.flows(), before);
+    let refused = world.bench.node.apply(link(3, false));
+    assert_eq!(refused, Err(ConfigError::UnknownPort(3, 3)));
+}
+
 /// Routes by the neighbour that come while it is avoided.
 #[test]
 fn new_routes_avoid_a_neighbour_that_is_down() {

@@ -29,7 +29,7 @@ pub struct IsisSettings {
     pub circuits: Vec<IsisCircuit>,
     /// Names of END.C and END.E.
     pub behaviors: Behaviors,
-    /// Whether backups are installed for the neighbours that have BFD sessions (D266).
+    /// Whether backups are installed for the neighbours (D266).
     pub ti_lfa: bool,
 }
 

@@ -144,7 +144,7 @@ impl Control {
             Ok(()) => {
                 control.settle_with_kernel().await;
                 control.settle_routing().await?;
-                control.say_links();
+                control.follow_links().await?;
                 Ok(control)
             }
             Err(error) => {

@@ -12,16 +12,19 @@
 //!   whatever addresses it claims.
 //! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
 //!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
-//! * A port without carrier has no routes and no neighbours.
+//! * A port whose link is down has no routes and no neighbours, but for routes that have backups: these stay until the
+//!   kernel has another one, so that packets find the backups (D285).
 //! * All of this holds for IPv4 as well, whose addresses are IPv4-mapped ones (D262).
 
 mod fixed;
 mod index;
+mod links;
 mod view;
 
 use crate::configuration::InterfaceFacts;
 use fixed::Fixed;
 use index::Index;
+pub(super) use links::PortLinks;
 use srdma_dataplane::{Command, NextHop, NodeConfig, RouteAction, TableId};
 use srdma_frame::PortId;
 use srdma_io::netlink::{Change, RouteKind};
@@ -65,6 +68,8 @@ pub struct Mirror {
     ports: Vec<MirroredPort>,
     fixed: Fixed,
     index: Index,
+    /// The prefixes that have backups, each with the neighbours that the backups lead around.
+    backed_up: BTreeSet<(Prefix, NextHop)>,
     /// Neighbours that the kernel keeps resolved on request: interface index and address.
     kept: BTreeSet<(u32, Ipv6Addr)>,
     dirty: Dirty,
@@ -86,6 +91,14 @@ impl Mirror {
         }
         layer.neighbours.retain(|(port, address), _| !self.fixed.neighbours.contains(&(port.0, *address)));
         self.dirty = Dirty::everything();
+    }
+
+    /// Takes the prefixes that have backups, each with the neighbours that these lead around (D266).
+    pub fn set_backed_up(&mut self, backed_up: BTreeSet<(Prefix, NextHop)>) {
+        let before = std::mem::replace(&mut self.backed_up, backed_up);
+        let released: Vec<_> = before.difference(&self.backed_up).map(|(prefix, _)| (TableId(0), *prefix)).collect();
+        self.dirty.anything |= !released.is_empty();
+        self.dirty.routes.extend(released);
     }
 
     /// Takes a change of the kernel's.
@@ -158,7 +171,7 @@ impl Mirror {
     fn set_route(&mut self, key: (TableId, Prefix), layer: &mut Entries, commands: &mut Vec<Command>) {
         let (table, prefix) = key;
         let is_fixed = self.fixed.prefixes.contains(&key) || (table == TableId(0) && self.view.is_own(prefix));
-        let action = if is_fixed { None } else { self.action(key) };
+        let action = if is_fixed { None } else { self.action(key).or_else(|| self.held(key, layer)) };
         if layer.routes.get(&key) == action.as_ref() {
             return;
         }
@@ -167,6 +180,14 @@ impl Mirror {
             None => Command::RemoveRoute { table, prefix },
         });
         self.index.set_route(&mut layer.routes, key, action);
+    }
+
+    /// The present route to a prefix, if it leads by a link that is down and has a backup.
+    fn held(&self, key: (TableId, Prefix), layer: &Entries) -> Option<RouteAction> {
+        let Some(RouteAction::Via(hops)) = layer.routes.get(&key).filter(|_| key.0 == TableId(0)) else { return None };
+        let [hop] = hops.as_slice() else { return None };
+        let is_down = self.interface(hop.port).is_none_or(|(_, is_up)| !is_up);
+        (is_down && self.backed_up.contains(&(key.1, *hop))).then(|| RouteAction::Via(vec![*hop]))
     }
 
     /// Next hops of the kernel's routes to a prefix.

@@ -1,4 +1,5 @@
-//! Backups around a failed link (TI-LFA, D265, D266): packets of a ping in the moment in which a link of a ring fails.
+//! Backups around a failed link (TI-LFA, D265, D266, D285): packets of a ping in the moment in which a link of a ring
+//! fails, which BFD finds, or the carrier of its ports.
 
 use super::tshark;
 use crate::own_lab::{Lab, wait_until};
@@ -12,6 +13,10 @@ const RING: &str = include_str!("ring.toml");
 /// The ping: seconds from packet to packet, and how many there are.
 const INTERVAL: &str = "0.004";
 const PACKETS: &str = "1000";
+const INTERVAL_MS: u64 = 4;
+
+/// The greatest outage with backups when the carrier goes, in milliseconds.
+const LIMIT_OF_CARRIER_MS: u64 = 50;
 
 /// Runs of each kind.
 const RUNS: usize = 3;
@@ -25,6 +30,15 @@ impl Lab {
         self.inside("W", if is_whole { "ip link set n2 master br0" } else { "ip link set n2 nomaster" });
     }
 
+    /// Takes N2's port down, and with it the carrier of N1's, or up again. The kernel forgets addresses of what is down.
+    fn set_port(&self, is_up: bool) {
+        self.inside("N2", if is_up { "ip link set n1 up" } else { "ip link set n1 down" });
+        if is_up {
+            self.inside("N2", "ip addr flush dev n1 scope link");
+            self.inside("N2", "ip addr add fe80::12/64 dev n1 nodad");
+        }
+    }
+
     fn pings(&self) -> Child {
         let mut ip = Command::new("ip");
         ip.args(["netns", "exec", &self.namespace("S"), "ping", "-6", "-D", "-i", INTERVAL, "-c", PACKETS]);
@@ -33,33 +47,38 @@ impl Lab {
 
     /// Waits until the two reach each other by the wire, with BFD at both of its ends and all over the ring.
     fn ring_is_whole(&self) {
-        let has_sessions = || ["N1", "N2", "N3", "N4"].iter().all(|node| self.sessions_up(node) == 2);
-        wait_until(has_sessions, || format!("{}", self.status("N1")["bfd"]));
-        let by_wire = |node: &str, prefix: &str| {
-            self.inside(node, &format!("ip -6 route show proto 201 {prefix}")).contains("dev w")
+        // Without BFD there are no sessions.
+        let is_up = |node: &&str| {
+            let sessions = self.status(node)["bfd"].as_array().expect("sessions").len();
+            self.sessions_up(node) == sessions
         };
-        let are_routed = || by_wire("N1", "5f00:0:2::/48") && by_wire("N2", "5f00:0:1::/48");
+        let has_sessions = || ["N1", "N2", "N3", "N4"].iter().all(is_up);
+        wait_until(has_sessions, || format!("{}", self.status("N1")["bfd"]));
+        let is_by = |node: &str, prefix: &str, gateway: &str| {
+            self.inside(node, &format!("ip -6 route show proto 201 {prefix}")).contains(gateway)
+        };
+        let are_routed = || is_by("N1", "5f00:0:2::/48", "fe80::12") && is_by("N2", "5f00:0:1::/48", "fe80::11");
         wait_until(are_routed, || self.inside("N1", "ip -6 route"));
         let ping = || self.runs("S", "ping -6 -c 3 -i 0.2 -W 1 2001:db8:bb::1").status.success();
         wait_until(ping, || self.inside("N2", "ip -6 route"));
     }
 
-    /// The longest time without a reply when the wire is taken apart, in milliseconds.
-    fn outage_ms(&self) -> u64 {
+    /// The longest time without a reply when the link fails, in milliseconds, and how many packets were lost.
+    fn outage_ms(&self, set_link: impl Fn(&Self, bool)) -> (u64, usize) {
         self.ring_is_whole();
         // Backups come with the paths, which come once the databases are quiet.
         sleep(Duration::from_secs(2));
         let ping = self.pings();
         sleep(Duration::from_secs(2));
-        self.set_wire(false);
+        set_link(self, false);
         let output = ping.wait_with_output().expect("it ends");
-        self.set_wire(true);
+        set_link(self, true);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let replies = text.lines().filter(|line| line.contains("icmp_seq="));
         let times: Vec<f64> =
             replies.filter_map(|line| line.strip_prefix('[')?.split(']').next()?.parse().ok()).collect();
         let gaps = times.windows(2).map(|pair| ((pair[1] - pair[0]) * 1000.0) as u64);
-        gaps.max().unwrap_or_else(|| panic!("{text}"))
+        (gaps.max().unwrap_or_else(|| panic!("{text}")), PACKETS.parse::<usize>().expect("a number") - times.len())
     }
 }
 
@@ -85,7 +104,7 @@ fn backups_take_over_when_a_link_fails() {
         let lab = Lab::of("isis-ring", text);
         lab.up();
         let capture = captures.then(|| lab.starts_capture());
-        let outages: Vec<u64> = (0..RUNS).map(|_| lab.outage_ms()).collect();
+        let outages: Vec<u64> = (0..RUNS).map(|_| lab.outage_ms(Lab::set_wire).0).collect();
         if let Some(capture) = capture {
             capture.ends();
             lab.shows_backups();
@@ -104,4 +123,31 @@ fn backups_take_over_when_a_link_fails() {
         least_and_median(without.clone())
     );
     assert!(with.iter().chain(&without).all(|outage| *outage < LIMIT_MS), "{with:?} {without:?}");
+}
+
+/// The ring with a wire between N1 and N2 that is one of the kernel's, without a bridge.
+fn without_bridge(text: &str) -> String {
+    let (nodes, rest) = text.split_once("[[node]]\nname = \"W\"").expect("the bridge");
+    let (_, links) = rest.split_once("[[link]]").expect("links");
+    let nodes = nodes.replacen("\"w\"", "\"n2\"", 1).replace("\"w\"", "\"n1\"");
+    let nodes = nodes.replacen("dev w ", "dev n2 ", 2).replace("dev w ", "dev n1 ");
+    let links = links.replace("[[link]]\nends = [\"W\", \"N2\"]\nmtu = 1500\n\n", "");
+    format!("{nodes}[[link]]{}", links.replace("\"W\"", "\"N2\""))
+}
+
+/// D285, without BFD: N1 loses its carrier, and N2's port is taken down.
+#[test]
+#[ignore = "needs root"]
+fn backups_take_over_when_the_carrier_goes() {
+    let text_without_bfd = without_bridge(RING).replace(", bfd = true", "");
+    let outages = |text: &str| -> Vec<(u64, usize)> {
+        let lab = Lab::of("isis-carrier", text);
+        lab.up();
+        (0..RUNS).map(|_| lab.outage_ms(Lab::set_port)).collect()
+    };
+    let (with, without) = (outages(&text_without_bfd), outages(&text_without_bfd.replace("ti_lfa = true\n", "")));
+    println!("milliseconds without a reply, and lost packets: with backups {with:?}, without {without:?}");
+    assert!(with.iter().all(|(outage, _)| *outage <= LIMIT_OF_CARRIER_MS), "{with:?}");
+    let lost_ms = |lost: usize| lost as u64 * INTERVAL_MS;
+    assert!(with.iter().all(|(_, lost)| lost_ms(*lost) <= LIMIT_OF_CARRIER_MS), "{with:?}");
 }

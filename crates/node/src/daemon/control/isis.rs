@@ -10,7 +10,7 @@ use crate::daemon::order::Refusal;
 use crate::daemon::ospf;
 use crate::daemon::routing::RoutingEvent;
 use crate::daemon::snapshot::IsisSnapshot;
-use srdma_dataplane::{BackpressureSids, BfdPeer};
+use srdma_dataplane::{BackpressureSids, BackupRoute, BfdPeer, NextHop};
 use srdma_io::netlink::KernelNextHop;
 use srdma_node_spec::{Entries, Owner};
 use srdma_wire::Prefix;
@@ -39,6 +39,7 @@ impl Control {
             let given = interface.and_then(|interface| interface.mac);
             Link {
                 port: config.map(|config| config.name.clone()).unwrap_or_default(),
+                id: *port,
                 index: self.kernel.mirror.interface(*port).filter(|(_, is_up)| *is_up).map(|(index, _)| index),
                 mac: given.or(facts.map(|facts| facts.mac)).unwrap_or_default(),
                 addresses: facts
@@ -48,7 +49,7 @@ impl Control {
                     .filter(Ipv6Addr::is_unicast_link_local)
                     .collect(),
                 link_mtu: config.map_or(1500, |config| config.link_mtu),
-                bfd: circuit.bfd.then_some(*port),
+                has_bfd: circuit.bfd,
             }
         };
         Plan { links: settings.circuits.iter().map(link).collect(), settings }
@@ -69,6 +70,7 @@ impl Control {
         self.say_refusal();
         self.apply_entries(&isis).await?;
         self.apply_sids_of_ospf(&ospf).await?;
+        self.hold_backed_up(&isis).await?;
         let text = "END.C or END.E is announced without the C-flag: nothing is sent there, and earlier entries are \
                     removed";
         for node in self.isis.newly_silent() {
@@ -102,6 +104,18 @@ impl Control {
             self.settle_neighbours().await?;
         }
         Ok(())
+    }
+
+    /// Has the mirror keep the routes that have backups when their link goes down (D285). What IS-IS does not reach any
+    /// more is not kept.
+    async fn hold_backed_up(&mut self, learnt: &Learnt) -> Result<(), Died> {
+        let of_neighbour = |(hop, routes): (&NextHop, &Vec<BackupRoute>)| {
+            let reached = routes.iter().map(|route| route.prefix).filter(|prefix| learnt.routes.contains_key(prefix));
+            reached.map(|prefix| (prefix, *hop)).collect::<Vec<_>>()
+        };
+        self.kernel.mirror.set_backed_up(learnt.backups.iter().flat_map(of_neighbour).collect());
+        let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
+        self.apply_effects(&effects).await
     }
 
     /// Gives routes back that the kernel has dropped.

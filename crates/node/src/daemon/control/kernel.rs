@@ -7,9 +7,9 @@ use crate::configuration::{Configuration, PortInterface};
 use crate::daemon::claim::Claim;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
-use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
+use crate::daemon::mirror::{Effects, Mirror, MirroredPort, PortLinks};
 use crate::daemon::order::Refusal;
-use srdma_dataplane::PortConfig;
+use srdma_dataplane::{Command, PortConfig};
 use srdma_frame::PortId;
 use srdma_io::nd::ProxyNd;
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, Watcher};
@@ -25,8 +25,8 @@ pub(super) struct KernelSide {
     watcher: Watcher,
     pub(super) mirror: Mirror,
     kernel: Kernel,
-    /// State of each port's link in the last log line.
-    links: Vec<bool>,
+    /// State of each port's link as the node knows it.
+    links: PortLinks,
     /// Destinations with a blackhole in the kernel.
     blackholes: BTreeSet<Prefix>,
     /// Answers for Proxy Addresses, once there are any.
@@ -65,7 +65,7 @@ impl KernelSide {
             watcher,
             mirror,
             kernel,
-            links: Vec::new(),
+            links: PortLinks::default(),
             blackholes: BTreeSet::new(),
             neighbour_discovery: None,
             learnt_routes: LearntRoutes::default(),
@@ -178,9 +178,9 @@ impl KernelSide {
 impl Control {
     /// Applies changes of the kernel to the node.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
+        self.follow_links().await?;
         let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
         self.apply_effects(&effects).await?;
-        self.say_links();
         self.look_after_ports().await?;
         let facts = self.kernel.mirror.interfaces();
         let has_changed = |name: &String| facts.get(name) != self.facts.get(name);
@@ -193,6 +193,9 @@ impl Control {
 
     /// Carries out what the kernel's changes have led to.
     pub(super) async fn apply_effects(&mut self, effects: &Effects) -> Result<(), Died> {
+        if effects.commands.is_empty() && effects.keep.is_empty() && effects.release.is_empty() {
+            return Ok(());
+        }
         tracing::debug!(commands = effects.commands.len(), "changes that follow the kernel");
         if !effects.commands.is_empty()
             && let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
@@ -238,31 +241,34 @@ impl Control {
         (0..).zip(configured).filter_map(found).collect()
     }
 
-    /// Logs links that have come up or gone down since the last call. An interface that is gone has its own event.
-    pub(super) fn say_links(&mut self) {
-        let links = self.links();
-        for (index, is_up) in links.iter().enumerate() {
-            let was_up = self.kernel.links.get(index).copied().unwrap_or(true);
-            if was_up != *is_up && self.kernel.mirror.interface(PortId(index as u16)).is_some() {
-                let port = &self.configuration.spec.node.ports[index].name;
+    /// Tells the node which links have gone down or come up since the last call, before anything else that follows from
+    /// it (D285), and logs them. An interface that is gone has its own event.
+    pub(super) async fn follow_links(&mut self) -> Result<(), Died> {
+        let commands = self.kernel.links.follow(&self.links());
+        if commands.is_empty() {
+            return Ok(());
+        }
+        if let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
+            self.data.change(None, commands.clone()).await?
+        {
+            tracing::warn!(reason, "the node refuses what the kernel says");
+        }
+        for command in commands {
+            let Command::SetLink { port, is_up } = command else { continue };
+            if self.kernel.mirror.interface(port).is_some() {
+                let port = &self.configuration.spec.node.ports[port.index()].name;
                 match is_up {
                     true => tracing::info!(port, "link up"),
                     false => tracing::warn!(port, "link down"),
                 }
             }
         }
-        self.kernel.links = links;
+        Ok(())
     }
 
     /// Ports with links that are up.
     pub(super) fn links(&self) -> Vec<bool> {
-        let is_up = |port: PortId| self.kernel.mirror.interface(port).map(|(_, is_up)| is_up);
-        let ports = (0..).map(PortId).zip(&self.configuration.interfaces);
-        // A VLAN port without a device of the kernel has its parent's link.
-        let link = |(port, interface): (PortId, &PortInterface)| {
-            is_up(port).or_else(|| is_up(interface.parent?)).unwrap_or(false)
-        };
-        ports.map(link).collect()
+        self.kernel.mirror.links(&self.configuration.interfaces)
     }
 
     /// Reads the file again after a change of interfaces, which may resolve its names.

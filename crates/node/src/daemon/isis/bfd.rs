@@ -64,7 +64,8 @@ pub(super) fn neighbour_at(peer: BfdPeer, speaker: &Speaker, circuits: &[Circuit
 
 /// The sessions of a circuit, with each neighbour whose adjacency is up.
 fn sessions(speaker: &Speaker, id: CircuitId, circuit: &Circuit) -> impl Iterator<Item = (SystemId, BfdSession)> {
-    let ends = circuit.link.bfd.zip(circuit.link.addresses.first().copied());
+    let link = &circuit.link;
+    let ends = link.has_bfd.then_some(link.id).zip(link.addresses.first().copied());
     // A neighbour at both levels has one session.
     let levels = speaker.levels().as_slice().iter();
     let up = levels.flat_map(move |level| speaker.adjacencies(*level, id)).filter(|adjacency| adjacency.is_up());

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) port: String,
+    pub(crate) id: PortId,
     /// The interface's index, while it is there and up.
     pub(crate) index: Option<u32>,
     pub(crate) mac: MacAddress,
@@ -19,8 +20,8 @@ pub(crate) struct Link {
     pub(crate) addresses: Vec<Ipv6Addr>,
     /// The longest packet of the link, in octets.
     pub(crate) link_mtu: u16,
-    /// The port, if its neighbours get BFD sessions.
-    pub(crate) bfd: Option<PortId>,
+    /// Whether its neighbours get BFD sessions.
+    pub(crate) has_bfd: bool,
 }
 
 /// A circuit. Its place among them is its number, so that it stays when the configuration has it no more.
@@ -119,7 +120,8 @@ mod tests {
             let index = namespace.run(&["cat", &format!("/sys/class/net/{interface}/ifindex")]).expect("it is there");
             let index = Some(index.trim().parse().expect("a number"));
             let (port, mac, addresses) = (interface.to_owned(), MacAddress([2; 6]), Vec::new());
-            let mut circuit = Circuit::new(Link { port, index, mac, addresses, link_mtu: 1500, bfd: None }, 10);
+            let link = Link { port, id: PortId(0), index, mac, addresses, link_mtu: 1500, has_bfd: false };
+            let mut circuit = Circuit::new(link, 10);
             let settle = || {
                 let _inside = runtime.enter();
                 circuit.settle();

@@ -3,8 +3,9 @@
 use super::Plan;
 use super::circuit::Circuit;
 use srdma_dataplane::{BackupRoute, BfdPeer, BfdSession, NextHop};
+use srdma_frame::PortId;
 use srdma_io::netlink::KernelNextHop;
-use srdma_isis::{Behaviors, LearnedNode, Level, NodeId, NotificationSids, Repair, ShortestPaths, Speaker, SystemId};
+use srdma_isis::{Behaviors, LearnedNode, Level, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
 use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -40,7 +41,7 @@ pub(in crate::daemon) struct Learnt {
     pub(in crate::daemon) silent: BTreeSet<String>,
     /// BFD sessions with neighbours.
     pub(in crate::daemon) bfd: BTreeMap<BfdPeer, BfdSession>,
-    /// Ways around neighbours that have a session (D266).
+    /// Ways around neighbours (D266).
     pub(in crate::daemon) backups: BTreeMap<NextHop, Vec<BackupRoute>>,
 }
 
@@ -62,72 +63,16 @@ impl Learnt {
         }
     }
 
-    /// Keeps the earlier backups of neighbours that are lost while their sessions last: the routes that lead to them
-    /// are withdrawn later than they were computed.
-    pub(super) fn keep_backups(&mut self, before: &Learnt) {
-        for (next_hop, routes) in &before.backups {
-            let peer = BfdPeer { port: Some(next_hop.port), address: next_hop.address };
-            if self.bfd.contains_key(&peer) {
-                self.backups.entry(*next_hop).or_insert_with(|| routes.clone());
-            }
-        }
-    }
-
     /// Whether there are ways around a peer.
     pub(super) fn has_backups(&self, peer: BfdPeer) -> bool {
         let of_peer = peer.port.and_then(|port| self.backups.get(&NextHop { port, address: peer.address }));
         of_peer.is_some_and(|routes| !routes.is_empty())
     }
-}
 
-/// The backups of each neighbour that has a BFD session, for the routes that lead to it alone.
-pub(super) fn backups(
-    known: &Known,
-    speaker: &Speaker,
-    plan: &Plan,
-    circuits: &[Circuit],
-    now: Instant,
-) -> BTreeMap<NextHop, Vec<BackupRoute>> {
-    let own: BTreeSet<Prefix> = plan.settings.system.prefixes.iter().map(|reachable| reachable.prefix).collect();
-    let mut backups = BTreeMap::new();
-    for level in speaker.levels().as_slice() {
-        for (neighbour, repairs) in speaker.repairs(*level, now) {
-            let is_used = |prefix: &Prefix| {
-                !own.contains(prefix) && known.paths.prefixes.get(prefix).is_some_and(|route| route.level == *level)
-            };
-            let route = |(prefix, repair): (Prefix, Repair)| {
-                let (_, next_hop) = neighbour_by(speaker, plan, circuits, *level, repair.first)?;
-                Some(BackupRoute { prefix, next_hop, segments: repair.segments })
-            };
-            let used = repairs.into_iter().filter(|(prefix, _)| is_used(prefix));
-            let routes: Vec<BackupRoute> = used.filter_map(route).collect();
-            let protected = neighbour_by(speaker, plan, circuits, *level, neighbour).filter(|(has_bfd, _)| *has_bfd);
-            if let Some((_, next_hop)) = protected.filter(|_| !routes.is_empty()) {
-                let of_neighbour: &mut Vec<BackupRoute> = backups.entry(next_hop).or_default();
-                of_neighbour.extend(routes);
-            }
-        }
+    /// Whether there are ways around a neighbour at a port.
+    pub(super) fn has_backups_at(&self, port: PortId) -> bool {
+        self.backups.iter().any(|(next_hop, routes)| next_hop.port == port && !routes.is_empty())
     }
-    backups
-}
-
-/// A neighbour by the cheapest circuit that leads there, and whether it has a BFD session.
-fn neighbour_by(
-    speaker: &Speaker,
-    plan: &Plan,
-    circuits: &[Circuit],
-    level: Level,
-    neighbour: NodeId,
-) -> Option<(bool, NextHop)> {
-    let there = speaker.circuits_to(level, neighbour.system);
-    let found = there.filter_map(|(id, adjacency)| {
-        let circuit = circuits.get(id.0)?;
-        let mut planned = plan.links.iter().zip(&plan.settings.circuits);
-        let (_, settings) = planned.find(|(link, _)| link.port == circuit.link.port)?;
-        let address = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;
-        Some((circuit.metric, circuit.link.bfd.is_some(), NextHop { port: settings.port, address }))
-    });
-    found.min_by_key(|(metric, ..)| *metric).map(|(_, has_bfd, next_hop)| (has_bfd, next_hop))
 }
 
 /// Host name of a system, or else its identifier.

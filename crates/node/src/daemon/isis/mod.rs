@@ -1,5 +1,6 @@
 //! IS-IS beside a node (`docs/isis.md`).
 
+mod backups;
 mod bfd;
 mod circuit;
 mod learnt;

@@ -1,8 +1,9 @@
 //! The task: one speaker, its sockets and its clock.
 
+use super::backups::{Lingering, backups};
 use super::bfd::{Neighbours, neighbour_at};
 use super::circuit::{self, Circuit, Link};
-use super::learnt::{Known, Learnt, backups};
+use super::learnt::{Known, Learnt};
 use super::{Order, Plan};
 use crate::daemon::snapshot::{IsisPort as Port, IsisSnapshot};
 use srdma_dataplane::BfdPeer;
@@ -49,6 +50,7 @@ pub(super) struct Task {
     retry_at: Option<Instant>,
     /// Neighbours with BFD sessions.
     bfd: Neighbours,
+    lingering: Lingering,
     /// Frames that found no way out.
     unsent: u64,
     frame: Vec<u8>,
@@ -77,6 +79,7 @@ impl Task {
             learn_at: None,
             retry_at: None,
             bfd: Neighbours::default(),
+            lingering: Lingering::default(),
             unsent: 0,
             frame: vec![0; GREATEST_FRAME],
             turns: Turns::default(),
@@ -118,7 +121,7 @@ impl Task {
 
     async fn next(&mut self) -> Occasion {
         let now = self.now();
-        let deadlines = [self.speaker.next_deadline(), self.learn_at, self.retry_at, self.bfd.next_deadline()];
+        let deadlines = [self.speaker.next_deadline(), self.retry_at, self.learn_deadline()];
         let deadline = deadlines.into_iter().flatten().min();
         let wait = deadline.map(|deadline| if deadline > now { deadline - now } else { Duration::ZERO });
         let Task { circuits, turns, frame, orders, .. } = self;
@@ -156,7 +159,7 @@ impl Task {
         if changes.adjacencies || changes.database {
             self.learn_at.get_or_insert(now + GATHER);
         }
-        if [self.learn_at, self.bfd.next_deadline()].into_iter().flatten().any(|at| at <= now) {
+        if self.learn_deadline().is_some_and(|at| at <= now) {
             self.learn_at = None;
             self.bfd.follow(now, &self.speaker, &self.circuits);
             self.known = Known::of(&self.speaker, now);
@@ -164,7 +167,9 @@ impl Task {
             learnt.bfd = self.bfd.sessions();
             if self.plan.settings.ti_lfa {
                 learnt.backups = backups(&self.known, &self.speaker, &self.plan, &self.circuits, now);
-                learnt.keep_backups(&self.learnt.borrow());
+                self.lingering.keep(now, &self.learnt.borrow().backups, &mut learnt.backups);
+            } else {
+                self.lingering = Lingering::default();
             }
             let backups: usize = learnt.backups.values().map(Vec::len).sum();
             tracing::debug!(target: "isis", routes = learnt.routes.len(), backups, "paths computed");
@@ -176,6 +181,11 @@ impl Task {
                 is_other
             });
         }
+    }
+
+    /// Time at which paths are computed, or what lost neighbours leave behind ends.
+    fn learn_deadline(&self) -> Option<Instant> {
+        [self.learn_at, self.bfd.next_deadline(), self.lingering.next_deadline()].into_iter().flatten().min()
     }
 
     /// BFD has lost a peer: its adjacency ends, and paths are computed without it at once (D110); later, if backups
@@ -245,7 +255,8 @@ impl Task {
         self.learn_at.get_or_insert(now);
     }
 
-    /// Opens and closes sockets by the state of the links, and updates the speaker.
+    /// Opens and closes sockets by the state of the links, and updates the speaker. Paths are computed without a link
+    /// that is lost, or with one that is back, at once; later, if backups take the packets meanwhile (D285).
     fn settle(&mut self, now: Instant) {
         for (number, circuit) in self.circuits.iter_mut().enumerate() {
             let before = circuit.index();
@@ -254,6 +265,8 @@ impl Task {
                 // One interface in place of another is another link.
                 self.speaker.set_link(now, CircuitId(number), false);
                 self.speaker.set_link(now, CircuitId(number), circuit.index().is_some());
+                let is_covered = circuit.index().is_none() && self.learnt.borrow().has_backups_at(circuit.link.id);
+                self.learn_at = Some(if is_covered { now + LOCAL_DELAY } else { now });
             }
         }
         self.retry_at = self.circuits.iter().any(Circuit::is_missing).then(|| now + RETRY);

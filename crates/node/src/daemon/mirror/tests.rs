@@ -262,6 +262,58 @@ fn a_link_goes_down_and_up() {
     assert_eq!(bench.mirror.flush(&mut bench.layer).keep, [(10, address(ROUTER))]);
 }
 
+/// D285: routes with backups stay as they were while their link is down, whether the kernel keeps them or not, until it
+/// has others, or there are no backups any more.
+#[test]
+fn routes_with_backups_stay_while_their_link_is_down() {
+    let mut bench = Bench::new(&Entries::default());
+    let hop = NextHop { port: PortId(0), address: address(ROUTER) };
+    let texts = ["2001:db8:1::/48", "2001:db8:2::/48", "2001:db8:3::/48", "2001:db8:4::/48"];
+    bench.apply(texts.map(|to| there(to, &[(10, ROUTER)])));
+    bench.apply([neighbour(10, ROUTER, Some(MAC))]);
+    bench.mirror.set_backed_up(texts[..3].iter().map(|to| (prefix(to), hop)).collect());
+    assert_eq!(bench.flush(), [""; 0]);
+    // Without a carrier, then taken down: the kernel's routes go.
+    let down = bench.apply([link(10, "p0", false)]);
+    assert_eq!(down, ["-route 0 2001:db8:4::/48", "-neighbour fe80::1%0"]);
+    assert_eq!(bench.apply(texts.map(|to| gone(to, &[(10, ROUTER)]))), [""; 0]);
+    // IS-IS has computed its paths: another neighbour, none, and none that is there yet.
+    bench.mirror.set_backed_up([0, 2].map(|of: usize| (prefix(texts[of]), hop)).into());
+    assert_eq!(bench.flush(), ["-route 0 2001:db8:2::/48"]);
+    assert_eq!(bench.apply([there(texts[0], &[(11, "fe80::2")])]), ["+route 0 2001:db8:1::/48 fe80::2%1"]);
+    // The backups' time is over.
+    bench.mirror.set_backed_up(BTreeSet::new());
+    assert_eq!(bench.flush(), ["-route 0 2001:db8:3::/48"]);
+    // What is not there yet does not come by a link that is down, nor does another table's.
+    bench.mirror.set_backed_up([(prefix(texts[3]), hop)].into());
+    let of_table = Change::Route(KernelRoute { table: 7, ..route(texts[3], &[(10, ROUTER)]) });
+    assert_eq!(bench.apply([there(texts[3], &[(10, ROUTER)]), of_table]), [""; 0]);
+    bench.apply([neighbour(10, ROUTER, None)]);
+    let up = bench.apply([link(10, "p0", true)]);
+    assert_eq!(up, ["+route 0 2001:db8:4::/48 fe80::1%0", "+route 7 2001:db8:4::/48 fe80::1%0"]);
+    assert_eq!(bench.apply([link(10, "p0", false)]), ["-route 7 2001:db8:4::/48"]);
+    // The interface is gone as well.
+    assert_eq!(bench.apply([Change::LinkGone { index: 10 }, gone(texts[3], &[(10, ROUTER)])]), [""; 0]);
+}
+
+/// D285: the node hears of each change of a link, once.
+#[test]
+fn links_that_change_are_told_to_the_node() {
+    let mut links = PortLinks::default();
+    let mut follow = |now: &[bool]| -> Vec<(u16, bool)> {
+        let told = |command| match command {
+            Command::SetLink { port, is_up } => (port.0, is_up),
+            other => panic!("{other:?}"),
+        };
+        links.follow(now).into_iter().map(told).collect()
+    };
+    assert_eq!(follow(&[true, true]), []);
+    assert_eq!(follow(&[true, false]), [(1, false)]);
+    assert_eq!(follow(&[true, false]), []);
+    assert_eq!(follow(&[false, true, false]), [(0, false), (2, false), (1, true)]);
+    assert_eq!(follow(&[true, true, true]), [(0, true), (2, true)]);
+}
+
 #[test]
 fn the_configuration_wins() {
     let to = prefix("2001:db8:1::/48");
