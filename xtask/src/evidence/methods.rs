@@ -139,8 +139,8 @@ pub(super) fn evaluations() -> [Job; 6] {
     })
 }
 
-/// A row for each variant: medians of the seeds, with the least and the greatest value. Measures that no variant has are
-/// left out.
+/// A row for each variant: medians of the seeds, with the least and the greatest value. Measures that no variant has
+/// are left out.
 fn variants(results: &[Value]) -> Result<String> {
     let of_all = || results.iter().filter_map(|result| result["variants"].as_array()).flatten();
     let is_there = |column: &&Column| of_all().any(|variant| variant["measures"].get(column.measure).is_some());
