@@ -182,6 +182,7 @@ pub(super) fn attachment(topology: &Topology, host: HostId) -> (HostConfig, u64)
 pub(super) fn endpoint(scenario: &FabricScenario, variant: &Variant, host: HostId) -> EndpointConfig {
     let mut config = EndpointConfig::new(ADDRESSES.host(&scenario.topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
+    config.cnp_pace_ns = variant.cnp_pace_ns();
     if variant.signal.has_fast_cnps() {
         let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
         // A receiver's trace must not suppress the Fast CNP of a switch at the same time.

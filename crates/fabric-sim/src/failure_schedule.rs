@@ -3,9 +3,10 @@
 use super::build::{route, routes};
 use super::engine::NEVER_NS;
 use super::run::{Run, RunError};
-use super::scenario::FabricScenario;
+use super::scenario::{FabricScenario, Variant};
 use srdma_dataplane::{Command, TableId};
 use srdma_fabric::{LinkId, NextHops, SwitchId, Topology};
+use srdma_random::Stream;
 use srdma_wire::Prefix;
 use srdma_wire::units::NS_PER_US;
 use std::collections::BTreeMap;
@@ -38,13 +39,17 @@ pub(super) enum Action {
 }
 
 impl FailureSchedule {
-    /// The schedule of a scenario.
-    pub(super) fn new(scenario: &FabricScenario) -> Self {
-        let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
+    /// The schedule of a run: how long routes take depends on the variant and the seed.
+    pub(super) fn new(scenario: &FabricScenario, variant: &Variant, seed: u64) -> Self {
+        let mut random = Stream::new(seed, "reconvergence");
         let mut arrivals = Vec::new();
         for failure in &scenario.failures {
             let until = failure.until_ns.map(|until_ns| (until_ns, Action::Repair));
             for (at_ns, what) in [(failure.at_ns, Action::Fail)].into_iter().chain(until) {
+                let reconvergence_ns = match &variant.reconvergence {
+                    Some(reconvergence) => reconvergence.draw_ns(&mut random, failure.links.len()),
+                    None => scenario.switches.reconvergence_us.get() * NS_PER_US,
+                };
                 arrivals.push(Change { at_ns, what, links: failure.links.clone() });
                 arrivals.push(Change { at_ns: at_ns + reconvergence_ns, what: Action::Converge, links: Vec::new() });
             }

@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
             without_incasts: false,
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
-            failure_schedule: FailureSchedule::new(scenario),
+            failure_schedule: FailureSchedule::new(scenario, variant, seed),
             sids,
             jobs: Jobs::new(scenario, variant.queue_pairs.get() as usize)?,
             base_rtt_ns,
@@ -465,6 +465,9 @@ impl<'a> Run<'a> {
         Some(match self.variant.control {
             Control::None => return None,
             Control::Dcqcn => RateAlgorithm::Dcqcn(self.variant.dcqcn.parameters(line_rate_bits_per_s)),
+            Control::DcqcnPlus => {
+                RateAlgorithm::Dcqcn(self.variant.dcqcn.plus(line_rate_bits_per_s, self.cnp_interval_ns()))
+            }
             Control::Hpcc => {
                 RateAlgorithm::Hpcc(hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE))
             }

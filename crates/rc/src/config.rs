@@ -33,6 +33,9 @@ pub struct EndpointConfig {
     /// Octets that a packet takes on the link beside its own: rates count octets on the link. 38 for Ethernet:
     /// preamble, header, FCS and gap.
     pub link_overhead_octets: u16,
+    /// CNPs tell how many queue pairs have marked packets, and how often each gets one: all together have one in so
+    /// many nanoseconds, each not more often than its `cnp_interval_ns` (D284). `None`: CNPs tell nothing.
+    pub cnp_pace_ns: Option<u64>,
     /// Accepted Fast CNPs; `None`: none (FC-5-4).
     pub fast_cnp: Option<FastCnpConfig>,
     /// A trimmed packet causes a NAK at once (D88); otherwise it counts as damaged.
@@ -49,6 +52,7 @@ impl EndpointConfig {
             cnp_traffic_class: 48 << 2,
             verify_icrc: true,
             link_overhead_octets: 38,
+            cnp_pace_ns: None,
             fast_cnp: None,
             answers_trimmed: false,
         }

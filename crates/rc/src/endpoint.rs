@@ -5,6 +5,7 @@ use crate::config::{ConfigError, EndpointConfig, MAX_MESSAGE_OCTETS, QueuePairCo
 use crate::counters::{DropReason, Drops, QueuePairCounters};
 use crate::fast_cnp::{CongestionEvent, FastCnpCounters, FastCnps, Notice, Peers};
 use crate::inbound::Inbound;
+use crate::incast::Incasts;
 use crate::memory::{Access, Memory, MemoryKey, Regions};
 use crate::outbound::packet_octets;
 use crate::queue_pair::{Host, QueuePair, QueuePairState};
@@ -32,6 +33,7 @@ pub struct Endpoint<M = Vec<u8>> {
     slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
     peers: Peers,
     fast_cnps: Option<FastCnps>,
+    incasts: Option<Incasts>,
     regions: Regions<M>,
     completions: VecDeque<Completion>,
     drops: Drops,
@@ -48,6 +50,7 @@ impl<M: Memory> Endpoint<M> {
     pub fn new(config: EndpointConfig) -> Self {
         Endpoint {
             fast_cnps: config.fast_cnp.as_ref().map(FastCnps::new),
+            incasts: config.cnp_pace_ns.map(Incasts::new),
             peers: Peers::default(),
             config,
             queue_pairs: Vec::new(),
@@ -272,6 +275,9 @@ impl<M: Memory> Endpoint<M> {
         }
         if let Some(trace) = extensions.trace {
             queue_pair.on_trace(now, trace, packet.headers.udp.source_port());
+        }
+        if let Some(incasts) = &mut self.incasts {
+            queue_pair.count_congested(now, incasts, &packet);
         }
         let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
         let outcome = queue_pair.receive(host, &packet);

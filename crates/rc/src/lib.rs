@@ -70,6 +70,7 @@ mod counters;
 mod endpoint;
 mod fast_cnp;
 mod inbound;
+mod incast;
 mod memory;
 mod outbound;
 mod queue_pair;

@@ -94,11 +94,11 @@ impl PacketWriter {
     }
 
     /// Writes a CNP (FC-3-1) and returns its length.
-    pub(crate) fn write_cnp(&self, into: &mut [u8]) -> usize {
+    pub(crate) fn write_cnp(&self, into: &mut [u8], payload: &CnpView) -> usize {
         let mut ipv6 = self.ipv6;
         ipv6.set_traffic_class(self.cnp_traffic_class);
         let bth = Bth { becn: true, pkey: self.pkey, ..Bth::new(Opcode::CNP, self.remote_qpn, Psn::new(0)) };
-        self.emit(into, ipv6, &[], bth, Extended::Cnp(&CnpView::with_count(0)), 0, |_| {})
+        self.emit(into, ipv6, &[], bth, Extended::Cnp(payload), 0, |_| {})
     }
 
     #[allow(clippy::too_many_arguments)]

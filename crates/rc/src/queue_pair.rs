@@ -12,6 +12,7 @@ use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use crate::counters::{DropReason, QueuePairCounters};
 use crate::fast_cnp::Notice;
 use crate::inbound::Inbound;
+use crate::incast::{Extent, Incasts, Interval};
 use crate::memory::{Memory, MemoryKey, Regions};
 use crate::outbound::{PacketWriter, packet_octets};
 use crate::rate::pacing::{Pacer, Permit};
@@ -22,7 +23,8 @@ use crate::trace::TraceReturn;
 use srdma_wire::fast_cnp::{FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes};
 use srdma_wire::ioam::{Trace, TraceError};
 use srdma_wire::ipv6::Ecn;
-use srdma_wire::{Instant, Opcode, Psn, Qpn};
+use srdma_wire::rocev2::Extended;
+use srdma_wire::{CnpView, Instant, Opcode, Psn, Qpn};
 use std::collections::VecDeque;
 
 /// Whether a queue pair works.
@@ -79,6 +81,9 @@ struct Shared {
     counters: QueuePairCounters,
     cnps_waiting: u32,
     next_cnp_at: Instant,
+    /// When it was counted as congested, and the extent of the congestion then (D284).
+    marked_in: Interval,
+    extent: Option<Extent>,
     /// Boxed: most queue pairs have none.
     pacer: Option<Box<Pacer>>,
     next_fast_cnp_at: Instant,
@@ -138,6 +143,8 @@ impl QueuePair {
                 counters: QueuePairCounters::default(),
                 cnps_waiting: 0,
                 next_cnp_at: Instant::ZERO,
+                marked_in: Interval::default(),
+                extent: None,
                 pacer: control.map(|control| Box::new(Pacer::new(control, endpoint.link_overhead_octets))),
                 next_fast_cnp_at: Instant::ZERO,
                 detour_interval_ns: config.detour_interval_ns,
@@ -198,10 +205,19 @@ impl QueuePair {
         }
     }
 
+    /// Counts this queue pair if the packet is marked and CNPs answer it (D284).
+    pub(crate) fn count_congested(&mut self, now: Instant, incasts: &mut Incasts, packet: &Inbound<'_>) {
+        if let Some(interval_ns) = self.config.cnp_interval_ns
+            && is_marked(packet)
+        {
+            self.shared.extent = Some(incasts.mark(now, &mut self.shared.marked_in, interval_ns));
+        }
+    }
+
     /// A verified packet from the peer has come.
     pub(crate) fn receive<M: Memory>(&mut self, host: Host<'_, M>, packet: &Inbound<'_>) -> Result<(), DropReason> {
         let opcode = packet.headers.bth.opcode();
-        if packet.headers.ipv6.ecn() == Ecn::Ce && (opcode.is_request() || opcode.is_read_response()) {
+        if is_marked(packet) {
             self.answer_congestion(host.now);
         }
         if opcode == Opcode::CNP {
@@ -210,6 +226,11 @@ impl QueuePair {
         let mut context = self.shared.context(host);
         let outcome = if opcode == Opcode::CNP {
             context.counters.cnps_received += 1;
+            if let Extended::Cnp(cnp) = packet.headers.extended
+                && let Some((flows, period_us)) = cnp.incast()
+            {
+                context.notify(Event::Incast { flows, period_ns: u64::from(period_us) * 1000 });
+            }
             context.notify(Event::Cnp);
             Ok(())
         } else if opcode.is_request() {
@@ -267,6 +288,7 @@ impl QueuePair {
         if let Some(interval_ns) = self.config.cnp_interval_ns
             && now >= self.shared.next_cnp_at
         {
+            let interval_ns = self.shared.extent.map_or(interval_ns, |extent| extent.period_ns);
             self.shared.next_cnp_at = now.after_ns(interval_ns);
             self.queue_cnp();
         }
@@ -313,7 +335,8 @@ impl QueuePair {
         if self.shared.cnps_waiting > 0 {
             self.shared.cnps_waiting -= 1;
             self.shared.counters.cnps_sent += 1;
-            return Some(self.shared.writer.write_cnp(into));
+            let payload = self.shared.extent.map_or_else(|| CnpView::with_count(0), Extent::payload);
+            return Some(self.shared.writer.write_cnp(into, &payload));
         }
         if let Some(written) = self.shared.returning.as_mut().and_then(|returning| returning.write(into)) {
             self.shared.counters.traces_returned += 1;
@@ -358,6 +381,12 @@ impl Returning {
         let (trace, source_port) = self.trace.take()?;
         FastCnpValue { source_port, trace: Some(trace), ..self.fast_cnp }.emit(self.option_types, into)
     }
+}
+
+/// Whether data, of a request or a READ response, have come with a mark.
+fn is_marked(packet: &Inbound<'_>) -> bool {
+    let opcode = packet.headers.bth.opcode();
+    packet.headers.ipv6.ecn() == Ecn::Ce && (opcode.is_request() || opcode.is_read_response())
 }
 
 fn fail_together<M: Memory>(

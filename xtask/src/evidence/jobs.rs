@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Job> {
         fuzz(),
     ];
     all.extend(methods::fronts_of_sweeps());
-    all.extend(methods::incast_dc());
+    all.extend(methods::evaluations());
     all
 }
 

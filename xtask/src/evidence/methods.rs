@@ -7,14 +7,15 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// Fronts of the sweeps in scenarios/sweeps.
-pub(super) fn fronts_of_sweeps() -> [Job; 3] {
-    ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates"].map(|sweep| Job {
-        name: sweep,
-        about: "the fronts of the sweep of this name",
-        is_quick: false,
-        steps: vec![Step::srdma(format!("sim scenarios/sweeps/{sweep}.toml --json"), &["/points"])],
-        table: fronts,
-    })
+pub(super) fn fronts_of_sweeps() -> [Job; 6] {
+    ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates", "incast-dc-others", "incast-dc-400g", "multicast-incast"]
+        .map(|sweep| Job {
+            name: sweep,
+            about: "the fronts of the sweep of this name",
+            is_quick: false,
+            steps: vec![Step::srdma(format!("sim scenarios/sweeps/{sweep}.toml --json"), &["/points"])],
+            table: fronts,
+        })
 }
 
 /// The front of each method, by slowdown, and the number of its combinations.
@@ -49,11 +50,12 @@ struct Column {
     decimals: usize,
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column { heading: "short flows, slowdown p99", measure: "short flows, slowdown p99", divisor: 1.0, decimals: 1 },
     Column { heading: "median", measure: "short flows, slowdown median", divisor: 1.0, decimals: 2 },
     Column { heading: "other flows, p99", measure: "other flows, slowdown p99", divisor: 1.0, decimals: 1 },
     Column { heading: "victim's share", measure: "victim's share", divisor: 100.0, decimals: 2 },
+    Column { heading: "group's share", measure: "group's share", divisor: 100.0, decimals: 2 },
     Column { heading: "incast burst, ms", measure: "incast completion, median", divisor: 1e6, decimals: 1 },
     Column { heading: "peak queue, MB", measure: "peak queue", divisor: 1e6, decimals: 2 },
     Column { heading: "PAUSE frames", measure: "PAUSE frames", divisor: 1.0, decimals: 0 },
@@ -65,17 +67,37 @@ const COLUMNS: [Column; 8] = [
     },
 ];
 
-/// Variants of incast-dc.toml, by table.
-const INCAST_DC: [(&str, &str, &[&str]); 3] = [
-    (
-        "incast-dc-published",
-        "published parameters in incast-dc.toml",
-        &["pfc", "dcqcn-published", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc"],
-    ),
-    (
-        "incast-dc-selected",
-        "DCQCN in incast-dc.toml: the selected sets, and each signal with the other one's",
-        &[
+/// Variants with the seeds of their evaluation, by table.
+struct Evaluation {
+    name: &'static str,
+    about: &'static str,
+    /// Of the folder scenarios.
+    file: &'static str,
+    variants: &'static [&'static str],
+}
+
+/// Published parameters of all methods.
+const PUBLISHED: &[&str] =
+    &["pfc", "dcqcn-published", "dcqcn-plus", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc", "nscc-published"];
+
+const EVALUATIONS: [Evaluation; 6] = [
+    Evaluation {
+        name: "incast-dc-published",
+        about: "published parameters in incast-dc.toml",
+        file: "incast-dc",
+        variants: &["pfc", "dcqcn-published", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc"],
+    },
+    Evaluation {
+        name: "incast-dc-others-published",
+        about: "published parameters of DCQCN+ and NSCC in incast-dc.toml",
+        file: "incast-dc",
+        variants: &["dcqcn-plus", "nscc-published"],
+    },
+    Evaluation {
+        name: "incast-dc-selected",
+        about: "DCQCN in incast-dc.toml: the selected sets, and each signal with the other one's",
+        file: "incast-dc",
+        variants: &[
             "cnp-4us",
             "fast-cnp-4us",
             "cnp-4us-as-fast",
@@ -86,32 +108,49 @@ const INCAST_DC: [(&str, &str, &[&str]); 3] = [
             "rate-dcqcn-50us",
             "rate-dcqcn-50us-share",
         ],
-    ),
-    (
-        "incast-dc-traces",
-        "HPCC++ in incast-dc.toml: the selected sets",
-        &["trace", "fast-cnp-trace-50us", "rate-hpcc-50us", "trace-share", "rate-hpcc-50us-share"],
-    ),
+    },
+    Evaluation {
+        name: "incast-dc-traces",
+        about: "HPCC++ in incast-dc.toml: the selected sets",
+        file: "incast-dc",
+        variants: &["trace", "fast-cnp-trace-50us", "rate-hpcc-50us", "trace-share", "rate-hpcc-50us-share"],
+    },
+    Evaluation {
+        name: "incast-dc-400g-published",
+        about: "published parameters in incast-dc-400g.toml",
+        file: "incast-dc-400g",
+        variants: PUBLISHED,
+    },
+    Evaluation {
+        name: "multicast-incast-published",
+        about: "published parameters in multicast-incast.toml",
+        file: "multicast-incast",
+        variants: PUBLISHED,
+    },
 ];
 
-/// Variants of incast-dc.toml with the seeds of the evaluation.
-pub(super) fn incast_dc() -> [Job; 3] {
-    INCAST_DC.map(|(name, about, of)| {
+/// Variants with the seeds of the evaluation.
+pub(super) fn evaluations() -> [Job; 6] {
+    EVALUATIONS.map(|Evaluation { name, about, file, variants: of }| {
         let step = |variant: &&str| {
-            Step::srdma(format!("sim scenarios/incast-dc.toml --variant {variant} --json"), &["/variants"])
+            Step::srdma(format!("sim scenarios/{file}.toml --variant {variant} --json"), &["/variants"])
         };
         Job { name, about, is_quick: false, steps: of.iter().map(step).collect(), table: variants }
     })
 }
 
-/// A row for each variant: medians of the seeds, with the least and the greatest value.
+/// A row for each variant: medians of the seeds, with the least and the greatest value. Measures that no variant has
+/// are left out.
 fn variants(results: &[Value]) -> Result<String> {
-    let columns: Vec<&str> = COLUMNS.iter().map(|column| column.heading).collect();
-    let mut table = head(&[&["variant"], &columns[..]].concat());
+    let of_all = || results.iter().filter_map(|result| result["variants"].as_array()).flatten();
+    let is_there = |column: &&Column| of_all().any(|variant| variant["measures"].get(column.measure).is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_there).collect();
+    let headings: Vec<&str> = columns.iter().map(|column| column.heading).collect();
+    let mut table = head(&[&["variant"], &headings[..]].concat());
     for result in results {
         for variant in result["variants"].as_array().context("a result has no variants")? {
             let _ = write!(table, "| `{}` |", text(variant, "/name")?);
-            for column in &COLUMNS {
+            for column in &columns {
                 let _ = write!(table, " {} |", column.cell(variant)?);
             }
             table.push('\n');
@@ -156,8 +195,12 @@ mod tests {
     fn a_cell_has_the_spread_in_its_unit() {
         let measures = json!({ "peak queue": [1e6, 2.5e6, 3e6], "PAUSE frames": [0.0, 1234.4, 2000.0],
                                "victim's share": [90.0, 90.0, 90.0] });
-        let table = variants(&[json!({ "variants": [{ "name": "v", "measures": measures }] })]).unwrap();
-        let row = "| `v` |  |  |  | 0.90 |  | 2.50 (1.00–3.00) | 1,234 (0–2,000) |  |\n";
-        assert!(table.ends_with(row), "{table}");
+        let other = json!({ "peak queue": [1e6, 1e6, 1e6], "group's share": [50.0, 50.0, 60.0] });
+        let result = |name: &str, measures: &Value| json!({ "variants": [{ "name": name, "measures": measures }] });
+        let table = variants(&[result("v", &measures), result("w", &other)]).unwrap();
+        let text = "| variant | victim's share | group's share | peak queue, MB | PAUSE frames |\n|---|---:|---:|---:|---:|\n\
+                    | `v` | 0.90 |  | 2.50 (1.00–3.00) | 1,234 (0–2,000) |\n\
+                    | `w` |  | 0.50 (0.50–0.60) | 1.00 |  |\n";
+        assert_eq!(table, text);
     }
 }

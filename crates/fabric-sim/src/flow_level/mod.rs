@@ -142,7 +142,7 @@ impl<'a> FlowLevelRun<'a> {
             scenario,
             variant,
             seed,
-            failure_schedule: FailureSchedule::new(scenario),
+            failure_schedule: FailureSchedule::new(scenario, variant, seed),
             wire: Wire::new(scenario, variant),
             sent: vec![Sent::default(); jobs.channels.len()],
             jobs,

@@ -11,6 +11,10 @@ const WORDS: &[(&str, &str)] = &[
     ("Fast CNP", "A CNP that the congested switch sends itself, so it does not wait in the congested queue."),
     ("DCQCN", "Rate control of senders: each CNP reduces the rate, its absence increases it."),
     ("HPCC++", "Rate control that computes the rate from telemetry that switches write into an IOAM trace."),
+    (
+        "DCQCN+",
+        "DCQCN whose CNPs tell how many flows of the receiver are congested: the more, the slower senders recover.",
+    ),
     ("NSCC", "A window that follows marks and round trips, which come with each ACK, as in Ultra Ethernet."),
     ("PFC, PAUSE", "Priority Flow Control: a switch whose buffer fills pauses its neighbour."),
     ("iteration", "One execution of all collectives of a job, from the first message to the last octet."),

@@ -155,6 +155,11 @@ impl FabricScenario {
             return Err(Problem::new(topology_at, "a link has no delay: expected 1 ns at least"));
         }
         check_variants(&file.variant, text)?;
+        let variants = file.variant.into_iter().map(|variant| {
+            let (at, mut variant) = (variant.span().start, variant.into_inner());
+            variant.read_files(path).map_err(|problem| Problem::new(at, problem)).map(|()| variant)
+        });
+        let variants = variants.collect::<Result<Vec<Variant>, Problem>>()?;
         file.hosts.check()?;
         file.workload.check(&topology, text)?;
         file.measure.check(&topology)?;
@@ -177,7 +182,7 @@ impl FabricScenario {
             jobs,
             failures,
             measures: file.measure,
-            variants: file.variant.into_iter().map(Spanned::into_inner).collect(),
+            variants,
             skip_steady: false,
             wan: None,
         };

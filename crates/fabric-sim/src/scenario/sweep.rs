@@ -63,7 +63,7 @@ impl FabricScenario {
     pub(super) fn resolve_sweep(path: &Path, text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let mut scenario = base(path, &file.of)?;
-        scenario.variants = variants(&file, text)?;
+        scenario.variants = variants(path, &file, text)?;
         (scenario.title, scenario.description) = (file.title, file.description);
         (scenario.first_seed, scenario.seeds) = (file.first_seed.get(), file.seeds.get());
         scenario.measures.duration_us = file.duration_us.unwrap_or(scenario.measures.duration_us);
@@ -84,7 +84,7 @@ fn base(path: &Path, of: &Spanned<String>) -> Result<FabricScenario, Problem> {
     Ok(scenario)
 }
 
-fn variants(file: &File, text: &str) -> Result<Vec<Variant>, Problem> {
+fn variants(path: &Path, file: &File, text: &str) -> Result<Vec<Variant>, Problem> {
     let names = file.method.iter().map(name_of).collect::<Result<Vec<String>, Problem>>()?;
     for methods in file.axis.iter().filter_map(|axis| axis.methods.as_ref()) {
         if let Some(unknown) = methods.as_ref().iter().find(|name| !names.contains(name)) {
@@ -103,7 +103,8 @@ fn variants(file: &File, text: &str) -> Result<Vec<Variant>, Problem> {
             }
         }
         for combination in combinations {
-            let variant = combination.variant(name, at)?;
+            let mut variant = combination.variant(name, at)?;
+            variant.read_files(path).map_err(|problem| Problem::new(at, problem))?;
             if variants.iter().any(|other| other.name == variant.name) {
                 return Err(Problem::new(at, format!("two variants are called {:?}: give other names", variant.name)));
             }

@@ -1,8 +1,9 @@
 //! Variants: the congestion signals of hosts, and their reactions.
 
-use super::{Ecn, Fraction, Notification, Pfc, Whole};
+use super::{Ecn, Fraction, Notification, Pfc, Reconvergence, Whole};
 use serde::Deserialize;
-use srdma_rc::rate::{DcqcnParameters, HpccParameters, NsccParameters};
+use srdma_rc::rate::{DcqcnParameters, HpccParameters, IncastScale, NsccParameters};
+use std::path::Path;
 
 /// A variant of a comparison.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,6 +35,8 @@ pub struct Variant {
     pub notification: Option<Notification>,
     /// Overrides the CNP interval of the hosts, in nanoseconds.
     pub cnp_interval_ns: Option<Whole<0, 1_000_000_000>>,
+    /// DCQCN+: minimum interval of all CNPs of a host, in nanoseconds (D284).
+    pub cnp_pace_ns: Option<Whole<1, 1_000_000>>,
     /// Parameters of DCQCN that differ from the published ones.
     #[serde(default)]
     pub dcqcn: DcqcnKeys,
@@ -43,6 +46,8 @@ pub struct Variant {
     /// Parameters of NSCC that differ from the published ones.
     #[serde(default)]
     pub nscc: NsccKeys,
+    /// Time until routes change, in place of that of the switches.
+    pub reconvergence: Option<Reconvergence>,
     /// Path selection for the flows of jobs.
     #[serde(default)]
     pub paths: Paths,
@@ -135,6 +140,8 @@ pub enum Control {
     /// None: link rate, window and PAUSE are the only limits.
     None,
     Dcqcn,
+    /// DCQCN+ (D284).
+    DcqcnPlus,
     Hpcc,
     Nscc,
 }
@@ -184,6 +191,12 @@ pub enum DcqcnPreset {
 }
 
 impl DcqcnKeys {
+    /// Those of DCQCN+ for a port of this rate, where each flow gets at most one CNP in so many nanoseconds.
+    pub fn plus(&self, line_rate_bits_per_s: u64, cnp_interval_ns: u64) -> DcqcnParameters {
+        let incast = Some(IncastScale { period_ns: cnp_interval_ns.max(1000) });
+        DcqcnParameters { incast, ..self.parameters(line_rate_bits_per_s) }
+    }
+
     /// The parameters for a port of this rate.
     pub fn parameters(&self, line_rate_bits_per_s: u64) -> DcqcnParameters {
         let mut parameters = match self.preset {
@@ -291,7 +304,15 @@ fn default_true() -> bool {
     true
 }
 
+/// Default of [`Variant::cnp_pace_ns`].
+const CNP_PACE_NS: u64 = 1_000;
+
 impl Variant {
+    /// Minimum interval of all CNPs of a host, with DCQCN+.
+    pub fn cnp_pace_ns(&self) -> Option<u64> {
+        (self.control == Control::DcqcnPlus).then(|| self.cnp_pace_ns.map_or(CNP_PACE_NS, Whole::get))
+    }
+
     /// Name of its method.
     pub fn method(&self) -> &str {
         if self.method.is_empty() { &self.name } else { &self.method }
@@ -316,14 +337,22 @@ impl Variant {
             pfc_thresholds: None,
             notification: None,
             cnp_interval_ns: None,
+            cnp_pace_ns: None,
             dcqcn: DcqcnKeys::default(),
             hpcc: HpccKeys::default(),
             nscc: NsccKeys::default(),
+            reconvergence: None,
             paths: Paths::Ecmp,
             queue_pairs: one(),
             steering: false,
             probe_interval_us: default_probe_interval(),
         }
+    }
+
+    /// Reads the files that it names, beside this one.
+    pub(super) fn read_files(&mut self, scenario: &Path) -> Result<(), String> {
+        let Some(reconvergence) = &mut self.reconvergence else { return Ok(()) };
+        reconvergence.read(scenario).map_err(|problem| format!("variant {:?}: {problem}", self.name))
     }
 
     /// Checks for contradictions.
@@ -344,17 +373,22 @@ impl Variant {
             (Signal::None, Control::None)
             | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)
             | (Signal::FastCnp | Signal::ReceiverTrace, Control::Hpcc)
+            | (Signal::ReceiverCnp, Control::DcqcnPlus)
             | (Signal::ReceiverEcho, Control::Nscc) => Ok(()),
-            (Signal::None, Control::Dcqcn | Control::Hpcc | Control::Nscc) => {
+            (Signal::None, Control::Dcqcn | Control::DcqcnPlus | Control::Hpcc | Control::Nscc) => {
                 Err(format!("variant {:?}: its control needs a signal", self.name))
             }
             (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace | Signal::ReceiverEcho, Control::None) => {
                 Err(format!("variant {:?}: nothing listens to its signal", self.name))
             }
-            (Signal::ReceiverTrace, Control::Dcqcn) => {
+            (Signal::FastCnp, Control::DcqcnPlus) => Err(format!(
+                "variant {:?}: only a receiver knows the number of its flows: expected \"receiver-cnp\"",
+                self.name
+            )),
+            (Signal::ReceiverTrace, Control::Dcqcn | Control::DcqcnPlus) => {
                 Err(format!("variant {:?}: DCQCN reacts to CNPs, which a returned trace is not", self.name))
             }
-            (Signal::ReceiverEcho, Control::Dcqcn | Control::Hpcc) => {
+            (Signal::ReceiverEcho, Control::Dcqcn | Control::DcqcnPlus | Control::Hpcc) => {
                 Err(format!("variant {:?}: only NSCC reads the marks in ACKs", self.name))
             }
             (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace, Control::Nscc) => {

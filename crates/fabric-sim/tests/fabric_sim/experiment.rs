@@ -186,6 +186,40 @@ fn thresholds_pause_and_mark() {
     }
 }
 
+/// D283, D284: four hosts fill the queue of a fifth with what they may send unacknowledged, unless they hear of it by
+/// marks in ACKs, or by CNPs. Where CNPs tell how many they are, they recover in smaller steps and meet fewer marks.
+#[test]
+fn senders_follow_marks_in_acks_and_cnps_that_tell_of_an_incast() {
+    let variant = |name: &str, signal: &str, control: &str| {
+        format!(
+            "[[variant]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\npfc = false\n\
+             cnp_interval_ns = 4000\necn = {{ k_min_octets = 13700, k_max_octets = 54600, p_max = 1.0 }}\n\
+             [variant.dcqcn]\npreset = \"sigcomm-2015\"\ndecrease_interval_ns = 4000\nincrease_timer_ns = 10000\n\
+             additive_increase_bits_per_s = 4_000_000_000\n"
+        )
+    };
+    let variants = variant("none", "none", "none")
+        + &variant("nscc", "receiver-echo", "nscc")
+        + &variant("dcqcn", "receiver-cnp", "dcqcn")
+        + &variant("dcqcn-plus", "receiver-cnp", "dcqcn-plus");
+    let text = format!(
+        "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 4_000_000\nmax_octets = 4_000_000\n\
+         start_us = 0\n[measure]\nduration_us = 100\ndrain_us = 50_000\n{variants}"
+    );
+    let results = run_all(&scenario(&text).unwrap(), &[1], 1, &|_, _| {}, None).unwrap();
+    let [none, nscc, dcqcn, plus] = results.runs.as_slice() else { panic!("one run of each") };
+    for run in &results.runs {
+        assert_eq!((run.totals.octets_differing, run.summary.unfinished), (0, 0), "{}", run.variant);
+    }
+    let peak = |run: &VariantResult| run.summary.peak_queue_octets;
+    assert!(peak(none) > 1_000_000, "{}", peak(none));
+    assert!(peak(nscc) < 500_000, "four windows of 1.5 round trips: {}", peak(nscc));
+    assert!(nscc.totals.marked > 0 && nscc.totals.cnps == 0, "{:?}", nscc.totals);
+    assert!(peak(plus) < 500_000, "{}", peak(plus));
+    let cnps = |run: &VariantResult| run.totals.cnps;
+    assert!(cnps(plus) > 0 && cnps(plus) < cnps(dcqcn), "{} {}", cnps(plus), cnps(dcqcn));
+}
+
 /// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are
 /// at a time depends on the load, not on how many there have been.
 #[test]

@@ -15,7 +15,7 @@ mod hpcc;
 mod nscc;
 pub(crate) mod pacing;
 
-pub use dcqcn::{AlphaUpdate, Dcqcn, DcqcnParameters, TargetUpdate};
+pub use dcqcn::{AlphaUpdate, Dcqcn, DcqcnParameters, IncastScale, TargetUpdate};
 pub use hpcc::{Hpcc, HpccParameters, Recovery};
 pub use nscc::{Nscc, NsccParameters};
 
@@ -44,6 +44,13 @@ pub enum Event<'a> {
         ns: u64,
         /// The ACK has BECN set: a switch has marked the packet (D283).
         is_marked: bool,
+    },
+    /// The extent of congestion that a CNP of the receiver tells; ahead of the CNP itself (D284).
+    Incast {
+        /// The receiver's congested flows, at least 1.
+        flows: u16,
+        /// Each gets one CNP in so many nanoseconds.
+        period_ns: u64,
     },
     /// A CNP has come: a data packet met congestion somewhere (FC-3-2).
     Cnp,

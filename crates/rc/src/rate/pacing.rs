@@ -178,6 +178,7 @@ mod tests {
                 Event::Sent { .. }
                 | Event::Acknowledged { .. }
                 | Event::RoundTrip { .. }
+                | Event::Incast { .. }
                 | Event::FastCnp { .. }
                 | Event::Lost => {}
             }

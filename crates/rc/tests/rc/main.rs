@@ -2,6 +2,7 @@
 
 mod allocation;
 mod dcqcn;
+mod dcqcn_plus;
 mod deregistration;
 mod detour;
 mod fast_cnp;

@@ -30,11 +30,25 @@ pub(crate) struct Given {
     pub(crate) immediate: Option<[u8; 4]>,
     pub(crate) aeth: Option<Aeth>,
     pub(crate) payload: Vec<u8>,
+    /// Flows and period that a CNP tells (D284).
+    pub(crate) incast: (u16, u16),
 }
 
 impl Given {
     pub(crate) fn new(opcode: Opcode, psn: u32, payload: Vec<u8>) -> Self {
-        Given { bth: Bth::new(opcode, qpn(0x11), Psn::new(psn)), reth: None, immediate: None, aeth: None, payload }
+        Given {
+            bth: Bth::new(opcode, qpn(0x11), Psn::new(psn)),
+            reth: None,
+            immediate: None,
+            aeth: None,
+            payload,
+            incast: (0, 0),
+        }
+    }
+
+    pub(crate) fn telling(mut self, flows: u16, period_us: u16) -> Self {
+        self.incast = (flows, period_us);
+        self
     }
 
     pub(crate) fn ack_request(mut self) -> Self {
@@ -62,7 +76,7 @@ impl Given {
         let aeth = self.aeth.unwrap_or(Aeth { syndrome: Syndrome::ACK, msn: 0 }).emit();
         let immediate = ImmDtView(self.immediate.unwrap_or_default());
         let atomic = AtomicEth { virtual_address: 0, rkey: 0, swap_or_add: 1, compare: 0 }.emit();
-        let cnp = CnpView::with_count(0);
+        let cnp = CnpView::with_incast(self.incast.0, self.incast.1);
         let opcode = self.bth.opcode;
         let extended = match (opcode.has_reth(), opcode.has_immediate()) {
             (true, true) => Extended::RethImmediate(&reth, &immediate),

@@ -19,6 +19,9 @@
 //! target; then the target is raised first, by a small step, and by a large one when both have counted more than F. α
 //! grows with CNPs and decays without: [`AlphaUpdate`].
 //!
+//! DCQCN+ ([`IncastScale`], D284): CNPs tell how many flows of the receiver are congested, and how often each gets a
+//! CNP; steps are divided by the number, and periods are as much longer as the one of CNPs is.
+//!
 //! The state follows from the two counts of increases. Timers are evaluated lazily, in their order, so that a queue
 //! pair without packets to send needs no tick. If timers and another event are due in the same nanosecond, the timers
 //! are first, α's before the increase.
@@ -27,7 +30,7 @@ mod parameters;
 #[cfg(test)]
 mod tests;
 
-pub use parameters::{AlphaUpdate, DcqcnParameters, TargetUpdate};
+pub use parameters::{AlphaUpdate, DcqcnParameters, IncastScale, TargetUpdate};
 
 use super::{Event, Origin, RateControl, RateError};
 use srdma_wire::Instant;
@@ -82,6 +85,9 @@ pub struct Dcqcn {
     alpha_due: Instant,
     increase_due: Instant,
     no_cut_before: Instant,
+    /// Congested flows of the receiver, and the factor of its period of CNPs in thousandths; with DCQCN+.
+    flows: u64,
+    stretch_thousandths: u64,
 }
 
 impl Dcqcn {
@@ -105,6 +111,8 @@ impl Dcqcn {
             alpha_due: Instant::ZERO,
             increase_due: Instant::ZERO,
             no_cut_before: Instant::ZERO,
+            flows: 1,
+            stretch_thousandths: 1000,
             parameters,
         })
     }
@@ -124,6 +132,26 @@ impl Dcqcn {
         self.current_bits_per_s
     }
 
+    /// What the receiver tells counts from the CNP on that brings it (D284).
+    fn on_incast(&mut self, flows: u16, period_ns: u64) {
+        if let Some(scale) = self.parameters.incast {
+            self.flows = u64::from(flows).max(1);
+            self.stretch_thousandths = (period_ns.saturating_mul(1000) / scale.period_ns).clamp(1000, 1_000_000);
+        }
+    }
+
+    fn alpha_interval_ns(&self) -> u64 {
+        self.stretched(self.parameters.alpha_interval_ns)
+    }
+
+    fn increase_timer_ns(&self) -> u64 {
+        self.stretched(self.parameters.increase_timer_ns)
+    }
+
+    fn stretched(&self, ns: u64) -> u64 {
+        if self.stretch_thousandths == 1000 { ns } else { ns.saturating_mul(self.stretch_thousandths) / 1000 }
+    }
+
     fn handle(&mut self, now: Instant, input: Input) {
         match (self.state, input) {
             (State::Unlimited | State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease, Input::Cnp) => {
@@ -141,7 +169,7 @@ impl Dcqcn {
             (State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease, Input::IncreaseTimer) => {
                 self.increase();
                 self.timer_increases = self.timer_increases.saturating_add(1);
-                self.increase_due = self.increase_due.after_ns(self.parameters.increase_timer_ns);
+                self.increase_due = self.increase_due.after_ns(self.increase_timer_ns());
                 self.state = self.after_increase();
             }
             (State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease, Input::OctetsSent) => {
@@ -158,7 +186,7 @@ impl Dcqcn {
             self.alpha = self.parameters.initial_alpha;
             self.cnp_in_period = false;
             self.no_cut_before = now;
-            self.alpha_due = now.after_ns(self.parameters.alpha_interval_ns);
+            self.alpha_due = now.after_ns(self.alpha_interval_ns());
         } else {
             self.cnp_in_period = true;
         }
@@ -177,7 +205,7 @@ impl Dcqcn {
         self.target_bits_per_s = self.target_bits_per_s.max(self.current_bits_per_s);
         if self.parameters.alpha_update == AlphaUpdate::AtCuts {
             self.alpha = (1.0 - self.parameters.g) * self.alpha + self.parameters.g;
-            self.alpha_due = now.after_ns(self.parameters.alpha_interval_ns);
+            self.alpha_due = now.after_ns(self.alpha_interval_ns());
         }
         self.restart_increases(now);
     }
@@ -191,7 +219,7 @@ impl Dcqcn {
         }
         if self.state == State::Unlimited {
             self.alpha = self.parameters.initial_alpha;
-            self.alpha_due = now.after_ns(self.parameters.alpha_interval_ns);
+            self.alpha_due = now.after_ns(self.alpha_interval_ns());
             self.cnp_in_period = false;
         }
         (self.current_bits_per_s, self.target_bits_per_s) = (notified, notified);
@@ -201,13 +229,13 @@ impl Dcqcn {
     /// Increases begin anew, and CNPs cut again after a while.
     fn restart_increases(&mut self, now: Instant) {
         (self.timer_increases, self.octet_increases, self.octets_since) = (0, 0, 0);
-        self.increase_due = now.after_ns(self.parameters.increase_timer_ns);
+        self.increase_due = now.after_ns(self.increase_timer_ns());
         self.no_cut_before = now.after_ns(self.parameters.decrease_interval_ns);
         self.state = self.phase();
     }
 
     fn on_alpha_timer(&mut self) {
-        self.alpha_due = self.alpha_due.after_ns(self.parameters.alpha_interval_ns);
+        self.alpha_due = self.alpha_due.after_ns(self.alpha_interval_ns());
         let grows = match self.parameters.alpha_update {
             AlphaUpdate::AtCuts => false,
             AlphaUpdate::EveryPeriod => self.cnp_in_period,
@@ -249,7 +277,7 @@ impl Dcqcn {
             State::HyperIncrease => self.parameters.hyper_increase_bits_per_s,
         };
         let line = self.parameters.line_rate_bits_per_s as f64;
-        self.target_bits_per_s = (self.target_bits_per_s + step as f64).min(line);
+        self.target_bits_per_s = (self.target_bits_per_s + step as f64 / self.flows as f64).min(line);
         self.current_bits_per_s = f64::midpoint(self.target_bits_per_s, self.current_bits_per_s);
         if self.target_bits_per_s - self.current_bits_per_s < CLOSE_BITS_PER_S {
             self.current_bits_per_s = self.target_bits_per_s;
@@ -261,12 +289,12 @@ impl Dcqcn {
         while self.state != State::Unlimited && self.alpha_due.min(self.increase_due) <= now {
             if self.alpha_due <= self.increase_due {
                 if self.alpha == 0.0 && !self.cnp_in_period {
-                    self.alpha_due = skip(self.alpha_due, self.parameters.alpha_interval_ns, now).0;
+                    self.alpha_due = skip(self.alpha_due, self.alpha_interval_ns(), now).0;
                 } else {
                     self.handle(self.alpha_due, Input::AlphaTimer);
                 }
             } else if self.is_at_line_rate() {
-                let (due, expiries) = skip(self.increase_due, self.parameters.increase_timer_ns, now);
+                let (due, expiries) = skip(self.increase_due, self.increase_timer_ns(), now);
                 self.increase_due = due;
                 self.timer_increases = self.timer_increases.saturating_add(expiries);
                 self.state = self.phase();
@@ -306,6 +334,7 @@ impl RateControl for Dcqcn {
         self.catch_up(now);
         match event {
             Event::Sent { octets } => self.on_sent(now, octets),
+            Event::Incast { flows, period_ns } => self.on_incast(flows, period_ns),
             Event::FastCnp { origin: Origin::Switch(_), trace: _, rate_bits_per_s: Some(bits_per_s) } => {
                 self.handle(now, Input::Rate(bits_per_s as f64));
             }

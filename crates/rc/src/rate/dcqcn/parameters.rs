@@ -22,6 +22,14 @@ pub enum TargetUpdate {
     AfterTimerIncrease,
 }
 
+/// DCQCN+: increases by the extent of the congestion that the receiver tells in its CNPs (D284).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncastScale {
+    /// The period of CNPs that α's period and that of increases are for, at least 1000: where the receiver's is longer,
+    /// they are longer by the same factor. Steps are divided by the number of flows.
+    pub period_ns: u64,
+}
+
 /// Parameters of a sender. The presets name their sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DcqcnParameters {
@@ -54,6 +62,8 @@ pub struct DcqcnParameters {
     /// A flow that is back at line rate is reset, so that its next CNP cuts by the initial α. Otherwise α decays
     /// further, and the first cut after a long time without CNPs is a small one.
     pub released_at_line_rate: bool,
+    /// DCQCN+; `None`: DCQCN.
+    pub incast: Option<IncastScale>,
 }
 
 impl DcqcnParameters {
@@ -76,6 +86,7 @@ impl DcqcnParameters {
             additive_increase_bits_per_s: 40 * MBIT_PER_S,
             hyper_increase_bits_per_s: 400 * MBIT_PER_S,
             released_at_line_rate: false,
+            incast: None,
         }
     }
 
@@ -103,6 +114,7 @@ impl DcqcnParameters {
             additive_increase_bits_per_s: 5 * MBIT_PER_S,
             hyper_increase_bits_per_s: 50 * MBIT_PER_S,
             released_at_line_rate: true,
+            incast: None,
         }
     }
 
@@ -143,6 +155,7 @@ impl DcqcnParameters {
         require_at_least("increase_timer_ns", self.increase_timer_ns, 1000)?;
         require_at_least("octets_per_increase", self.octets_per_increase.unwrap_or(u64::MAX), 1024)?;
         require_at_least("additive_increase_bits_per_s", self.additive_increase_bits_per_s, 1)?;
-        require_at_least("hyper_increase_bits_per_s", self.hyper_increase_bits_per_s, 1)
+        require_at_least("hyper_increase_bits_per_s", self.hyper_increase_bits_per_s, 1)?;
+        require_at_least("incast.period_ns", self.incast.map_or(u64::MAX, |incast| incast.period_ns), 1000)
     }
 }

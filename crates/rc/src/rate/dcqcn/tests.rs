@@ -93,6 +93,38 @@ fn every_state_meets_every_input() -> Result<(), RateError> {
     Ok(())
 }
 
+/// D284: steps of the target and both periods, at a CNP that tells of four flows and three times the period.
+#[test]
+fn an_incast_divides_steps_and_stretches_periods() -> Result<(), RateError> {
+    let incast = Some(IncastScale { period_ns: 50_000 });
+    let mut plus = Dcqcn::new(DcqcnParameters { incast, octets_per_increase: None, ..parameters() })?;
+    let mut plain = Dcqcn::new(DcqcnParameters { octets_per_increase: None, ..parameters() })?;
+    for dcqcn in [&mut plus, &mut plain] {
+        dcqcn.on(at(0), Event::Incast { flows: 4, period_ns: 150_000 });
+        dcqcn.on(at(0), Event::Cnp);
+        dcqcn.on(at(29_999), Event::Timer);
+    }
+    assert_eq!((plus.alpha(), plain.alpha()), (1.0, 0.5625), "a period of 30 and of 10 µs");
+    assert_eq!((plus.next_deadline(), plain.next_deadline()), (Some(at(300_000)), Some(at(100_000))));
+    plus.on(at(600_000), Event::Timer);
+    plain.on(at(200_000), Event::Timer);
+    assert_eq!((plus.current_bits_per_s(), plain.current_bits_per_s()), (87.5e9, 87.5e9), "two of fast recovery");
+    // The target is the line rate: cut again, so that steps show.
+    for (dcqcn, now) in [(&mut plus, 600_000), (&mut plain, 200_000)] {
+        dcqcn.alpha = 1.0;
+        dcqcn.on(at(now), Event::Cnp);
+        dcqcn.target_bits_per_s = 10e9;
+        dcqcn.current_bits_per_s = 10e9;
+    }
+    plus.on(at(1_500_000), Event::Timer);
+    plain.on(at(500_000), Event::Timer);
+    assert_eq!((plus.target_bits_per_s(), plain.target_bits_per_s()), (10.25e9, 11e9), "a quarter of 1 Gbit/s");
+    plus.on(at(1_500_000), Event::Incast { flows: 1, period_ns: 10_000 });
+    plus.on(at(1_500_000), Event::Cnp);
+    assert_eq!(plus.next_deadline(), Some(at(1_600_000)), "never shorter than configured");
+    Ok(())
+}
+
 #[test]
 fn the_papers_alpha_grows_at_cuts_and_decays_without() -> Result<(), RateError> {
     let mut dcqcn = Dcqcn::new(DcqcnParameters { initial_alpha: 0.5, ..parameters() })?;

@@ -225,7 +225,12 @@ impl RateControl for Hpcc {
                 self.handle(now, Input::Notice);
                 self.on_feedback(now);
             }
-            Event::Sent { .. } | Event::Acknowledged { .. } | Event::RoundTrip { .. } | Event::Lost | Event::Timer => {}
+            Event::Sent { .. }
+            | Event::Acknowledged { .. }
+            | Event::RoundTrip { .. }
+            | Event::Incast { .. }
+            | Event::Lost
+            | Event::Timer => {}
         }
     }
 

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Quick adaptation: after a period of a round trip and the target delay, in which a packet was lost or the delay was
-//! several times the target, and little was acknowledged, the window becomes what was acknowledged. Marks of what was in
-//! flight then do not count.
+//! several times the target, and little was acknowledged, the window becomes what was acknowledged. Marks of what was
+//! in flight then do not count.
 //!
 //! Differences from the simulator: a flow has one path, so a mark does not change it; the base round trip is that of
 //! the network, and not lowered to that of the flow; a loss is one packet, since RC does not tell how many there
@@ -256,7 +256,10 @@ impl RateControl for Nscc {
             Event::Cnp
             | Event::FastCnp { origin: Origin::Switch(_), .. }
             | Event::FastCnp { origin: Origin::Receiver, trace: None, .. } => self.is_noticed = true,
-            Event::FastCnp { origin: Origin::Receiver, trace: Some(_), .. } | Event::Sent { .. } | Event::Timer => {}
+            Event::FastCnp { origin: Origin::Receiver, trace: Some(_), .. }
+            | Event::Incast { .. }
+            | Event::Sent { .. }
+            | Event::Timer => {}
         }
     }
 
