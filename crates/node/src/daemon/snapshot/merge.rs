@@ -15,6 +15,10 @@ impl Snapshot {
         for (sid, of_other) in self.sids.iter_mut().zip(other.sids) {
             add_traffic(&mut sid.processed, of_other.processed);
         }
+        // All workers have the same backups.
+        for (backup, of_other) in self.backups.iter_mut().zip(other.backups) {
+            add_traffic(&mut backup.sent, of_other.sent);
+        }
         add_counts(&mut self.own_drops, other.own_drops);
         self.groups.extend(other.groups);
         self.groups.sort_by_key(|group| group.id);
