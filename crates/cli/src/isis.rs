@@ -24,7 +24,7 @@ enum Command {
     Show(Show),
 }
 
-/// Show the system, its neighbours, the database, the SIDs of all nodes, or routes.
+/// Show the system, its neighbours, the database, the SIDs of all nodes, routes, or backups.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 struct Show {
@@ -50,6 +50,8 @@ enum What {
     Sids,
     /// Routes to the prefixes of other systems.
     Routes,
+    /// Ways around the neighbours that prefixes are reached by, and what each avoids.
+    Backups,
 }
 
 const EXAMPLES: &str = "\
@@ -99,6 +101,7 @@ fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
         What::Database => json!({ "system": isis.system, "lsps": isis.lsps }),
         What::Sids => json!({ "system": isis.system, "nodes": isis.nodes }),
         What::Routes => json!({ "system": isis.system, "routes": isis.routes }),
+        What::Backups => json!({ "system": isis.system, "backups": isis.backups }),
     }
 }
 
@@ -109,5 +112,6 @@ fn text(isis: &IsisSnapshot, what: What) -> String {
         What::Database => text::database(isis),
         What::Sids => text::sids(isis),
         What::Routes => text::routes(isis),
+        What::Backups => text::backups(isis),
     }
 }

@@ -275,8 +275,8 @@ pub enum Command {
         /// Largest IPv6 packet that the link carries, in octets.
         link_mtu: u16,
     },
-    /// The link of a port has lost its carrier or was taken down, or is up again: while it is down, the neighbours there
-    /// are avoided as those whose BFD session is down (D285). Links are up at first.
+    /// The link of a port has lost its carrier or was taken down, or is up again: while it is down, the neighbours
+    /// there are avoided as those whose BFD session is down (D285). Links are up at first.
     SetLink {
         port: PortId,
         is_up: bool,

@@ -44,6 +44,6 @@ pub use lan::LanNeighbour;
 pub use learned::{Behaviors, LearnedNode, NotificationSids};
 pub use pdu::{Hello, LanHello, Level, Levels, Lsp, LspFlags, Pdu, PduKind};
 pub use reader::Malformed;
-pub use repair::{Repair, Repairs};
+pub use repair::{Protection, Repair, Repairs};
 pub use shortest_paths::{Reached, Route, RouteKind, ShortestPaths};
 pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Overload, Speaker};

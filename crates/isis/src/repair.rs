@@ -1,4 +1,4 @@
-//! Repair paths for links to neighbours: TI-LFA by SRv6 (RFC 9855; D265).
+//! Repair paths around neighbours and the links to them: TI-LFA by SRv6 (RFC 9855; D265, D286, D287).
 //!
 //! ```text
 //!   S ──╳── N         the path to D over all links but S-N, as it is after convergence:
@@ -6,8 +6,9 @@
 //!   1 ─ P ═ Q ─ D     S ▶ 1, then while others have their old tables: End of P, End.X of P toward Q, decapsulated at Q
 //! ```
 //!
-//! From 1 the path is divided where the old tables of a system do not lead on along it: up to P all old paths avoid the
-//! link (P-space), from Q on those to the destination do (Q-space). All that is asked of other systems are their SIDs.
+//! From 1 the path is divided where the old tables of a system do not lead on along it: up to P all old paths avoid
+//! what fails (P-space), from Q on those to the destination do (Q-space). All that is asked of other systems are their
+//! SIDs.
 
 use crate::database::Database;
 use crate::id::NodeId;
@@ -25,20 +26,51 @@ pub struct Repair {
     pub first: NodeId,
     /// The SIDs by which they are encapsulated, of which the last one decapsulates; none: they are sent as they are.
     pub segments: Vec<Ipv6Addr>,
-    /// The path, from the first neighbour to the system that announces the prefix, with the pseudonodes between.
+    /// The path, from the first neighbour, or the pseudonode before it, to the system that announces the prefix.
     pub path: Vec<NodeId>,
+    /// What it avoids.
+    pub protection: Protection,
+}
+
+/// What a repair path avoids of the way to a neighbour; the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protection {
+    /// The links to the neighbour, LANs among them, and the neighbour.
+    LinkAndNode,
+    /// The links, LANs among them.
+    Link,
+    /// The neighbour, but not the LAN to it.
+    Node,
+    /// The neighbour's place on the LAN, but neither the LAN nor the neighbour by other ways.
+    Adjacency,
+}
+
+impl Protection {
+    /// Its name, for status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protection::LinkAndNode => "link and node",
+            Protection::Link => "link",
+            Protection::Node => "node",
+            Protection::Adjacency => "adjacency",
+        }
+    }
 }
 
 /// The repair paths of a system: by the neighbour whose link fails, and by prefix.
 pub type Repairs = BTreeMap<NodeId, BTreeMap<Prefix, Repair>>;
 
-/// A link, in either direction.
-#[derive(Clone, Copy)]
-struct Link(NodeId, NodeId);
+/// What fails: links, in both directions, and systems and pseudonodes with all of their links.
+#[derive(Default)]
+struct Failure {
+    links: Vec<(NodeId, NodeId)>,
+    nodes: Vec<NodeId>,
+}
 
-impl Link {
-    fn is(self, one: NodeId, other: NodeId) -> bool {
-        (self.0, self.1) == (one, other) || (self.1, self.0) == (one, other)
+impl Failure {
+    fn includes(&self, one: NodeId, other: NodeId) -> bool {
+        let is_it = |link: &(NodeId, NodeId)| *link == (one, other) || *link == (other, one);
+        self.links.iter().any(is_it) || self.nodes.iter().any(|node| *node == one || *node == other)
     }
 }
 
@@ -46,7 +78,7 @@ impl Link {
 #[derive(Clone, Copy)]
 struct Reach {
     distance: u64,
-    /// Some shortest path has the link in it.
+    /// Some shortest path has in it what fails.
     crosses: bool,
     before: NodeId,
 }
@@ -57,8 +89,8 @@ type Tree = BTreeMap<NodeId, Reach>;
 #[derive(Clone, Copy)]
 enum Waypoint {
     Node(NodeId),
-    /// From a system by its link to another.
-    Adjacency(NodeId, NodeId),
+    /// From a system to another, which is behind the vertex in between: by a link to itself, or a LAN.
+    Adjacency(NodeId, NodeId, NodeId),
 }
 
 /// The SIDs of a system, those that decapsulate (USD) first.
@@ -66,7 +98,8 @@ enum Waypoint {
 struct Sids {
     /// Each with whether it decapsulates.
     node: Vec<(bool, Ipv6Addr)>,
-    adjacencies: BTreeMap<NodeId, Vec<(bool, Ipv6Addr)>>,
+    /// By the other end of the link, a pseudonode if it is a LAN, and the system there.
+    adjacencies: BTreeMap<(NodeId, NodeId), Vec<(bool, Ipv6Addr)>>,
 }
 
 struct Network {
@@ -77,14 +110,15 @@ struct Network {
     sids: BTreeMap<NodeId, Sids>,
 }
 
-/// The repair paths for all routes of a level that have one first hop, which is a neighbour at the end of a
-/// point-to-point link. `paths` are those of the level. A prefix without a path, or without the SIDs that it takes, has
-/// none; nor have what came from level 2 down, and the way out of the area.
+/// The repair paths for all routes of a level that have one first hop, which avoid the neighbour too, if they can and
+/// `has_node_protection`. `paths` are those of the level. A prefix without a path, or without the SIDs that it takes,
+/// has none; nor have what came from level 2 down, and the way out of the area.
 pub(crate) fn repairs(
     database: &Database,
     root: NodeId,
     topology: TopologyId,
     paths: &ShortestPaths,
+    has_node_protection: bool,
     now: Instant,
 ) -> Repairs {
     let mut protected: BTreeMap<NodeId, Vec<Prefix>> = BTreeMap::new();
@@ -96,10 +130,19 @@ pub(crate) fn repairs(
     }
     let network = Network::of(database, topology, now);
     let around = |(hop, prefixes): (NodeId, Vec<Prefix>)| {
-        // Behind a pseudonode others are as far: the link that fails is not the neighbour's alone.
-        network.both_ways.contains(&(root, hop)).then(|| (hop, network.around(root, hop, &prefixes)))
+        let mut repairs = BTreeMap::new();
+        let is_wanted = |protection: Protection| match protection {
+            Protection::LinkAndNode | Protection::Node => has_node_protection,
+            Protection::Link | Protection::Adjacency => true,
+        };
+        let failures = network.failures(root, hop).into_iter().filter(|(protection, _)| is_wanted(*protection));
+        for (protection, failure) in failures {
+            let left: Vec<Prefix> = prefixes.iter().filter(|prefix| !repairs.contains_key(*prefix)).copied().collect();
+            repairs.extend(network.around(root, &failure, protection, &left));
+        }
+        (hop, repairs)
     };
-    protected.into_iter().filter_map(around).collect()
+    protected.into_iter().map(around).collect()
 }
 
 impl Network {
@@ -128,16 +171,51 @@ impl Network {
                 for sid in neighbour.end_x.iter().filter(|sid| sid.algorithm == 0) {
                     let to = sid.neighbour.map_or(neighbour.node, NodeId::of);
                     let found = end_x_decapsulates(sid.behavior).map(|decapsulates| (decapsulates, sid.sid));
-                    of_node.adjacencies.entry(to).or_default().extend(found);
+                    of_node.adjacencies.entry((neighbour.node, to)).or_default().extend(found);
                 }
             }
         }
         Network { links, both_ways, announcers, sids }
     }
 
-    /// The repair paths of `root` for prefixes, when its link to `hop` fails.
-    fn around(&self, root: NodeId, hop: NodeId, prefixes: &[Prefix]) -> BTreeMap<Prefix, Repair> {
-        let failed = Link(root, hop);
+    /// What may fail of the way to a neighbour, with what avoiding it protects; the best first.
+    fn failures(&self, root: NodeId, hop: NodeId) -> Vec<(Protection, Failure)> {
+        let ways = self.ways(root, hop);
+        let lans: Vec<NodeId> = ways.iter().copied().filter(|way| *way != hop).collect();
+        let direct: Vec<(NodeId, NodeId)> = ways.iter().filter(|way| **way == hop).map(|_| (root, hop)).collect();
+        let with_node = Failure { links: Vec::new(), nodes: lans.iter().copied().chain([hop]).collect() };
+        let mut failures = vec![
+            (Protection::LinkAndNode, with_node),
+            (Protection::Link, Failure { links: direct.clone(), nodes: lans.clone() }),
+        ];
+        if !lans.is_empty() {
+            let places = lans.iter().map(|lan| (*lan, hop));
+            failures.push((Protection::Node, Failure { links: Vec::new(), nodes: vec![hop] }));
+            let links = direct.into_iter().chain(places).collect();
+            failures.push((Protection::Adjacency, Failure { links, nodes: Vec::new() }));
+        }
+        failures
+    }
+
+    /// The cheapest ways to a neighbour: itself, for a link to it, and the pseudonodes of LANs.
+    fn ways(&self, root: NodeId, hop: NodeId) -> Vec<NodeId> {
+        let of_root = self.links.get(&root).map(|links| links.neighbours.as_slice()).unwrap_or_default();
+        let leads_there = |next: NodeId| next == hop || next.pseudonode != 0 && self.both_ways.contains(&(next, hop));
+        let there = of_root.iter().filter(|(next, _)| self.both_ways.contains(&(root, *next)) && leads_there(*next));
+        let least = there.clone().map(|(_, metric)| *metric).min();
+        let cheapest: BTreeSet<NodeId> =
+            there.filter(|(_, metric)| Some(*metric) == least).map(|(next, _)| *next).collect();
+        cheapest.into_iter().collect()
+    }
+
+    /// The repair paths of `root` for prefixes.
+    fn around(
+        &self,
+        root: NodeId,
+        failed: &Failure,
+        protection: Protection,
+        prefixes: &[Prefix],
+    ) -> BTreeMap<Prefix, Repair> {
         let after = self.tree(root, failed, true);
         let mut before: BTreeMap<NodeId, Tree> = BTreeMap::new();
         let repair = |prefix: &Prefix| {
@@ -146,7 +224,7 @@ impl Network {
             let last = waypoints.len().checked_sub(1);
             let segments = waypoints.iter().enumerate().map(|(at, waypoint)| self.sid(*waypoint, Some(at) == last));
             let first = *path.iter().find(|node| node.pseudonode == 0)?;
-            Some((*prefix, Repair { first, segments: segments.collect::<Option<_>>()?, path }))
+            Some((*prefix, Repair { first, segments: segments.collect::<Option<_>>()?, path, protection }))
         };
         prefixes.iter().filter_map(repair).collect()
     }
@@ -180,13 +258,13 @@ impl Network {
         &self,
         path: &[NodeId],
         prefix: Prefix,
-        failed: Link,
+        failed: &Failure,
         before: &mut BTreeMap<NodeId, Tree>,
     ) -> Option<Vec<Waypoint>> {
         let mut waypoints = Vec::new();
-        let mut ahead = path.iter().copied().filter(|node| node.pseudonode == 0);
-        let mut at = ahead.next()?;
-        let mut ahead: Vec<NodeId> = ahead.collect();
+        let mut ahead = systems_of(path).into_iter();
+        let (_, mut at) = ahead.next()?;
+        let mut ahead: Vec<(NodeId, NodeId)> = ahead.collect();
         loop {
             let tree = before.entry(at).or_insert_with(|| self.tree(at, failed, false));
             let is_announcer = |(node, ..): &(NodeId, RouteKind, u32)| *node == at;
@@ -194,21 +272,21 @@ impl Network {
             if self.announcers.get(&prefix)?.iter().any(is_announcer) || nearest.iter().all(|(_, it)| !it.crosses) {
                 return Some(waypoints);
             }
-            let is_led_to = |node: &NodeId| tree.get(node).is_some_and(|reach| !reach.crosses);
+            let is_led_to = |(_, node): &(NodeId, NodeId)| tree.get(node).is_some_and(|reach| !reach.crosses);
             let passed = match ahead.iter().rposition(is_led_to) {
                 Some(farthest) => {
-                    waypoints.push(Waypoint::Node(*ahead.get(farthest)?));
+                    waypoints.push(Waypoint::Node(ahead.get(farthest)?.1));
                     farthest
                 }
                 None => {
-                    let next = *ahead.first()?;
+                    let (way, next) = *ahead.first()?;
                     // The SID of an adjacency leads to its system by itself.
                     waypoints.pop_if(|last| matches!(last, Waypoint::Node(node) if *node == at));
-                    waypoints.push(Waypoint::Adjacency(at, next));
+                    waypoints.push(Waypoint::Adjacency(at, way, next));
                     0
                 }
             };
-            at = *ahead.get(passed)?;
+            at = ahead.get(passed)?.1;
             ahead.drain(..=passed);
         }
     }
@@ -217,13 +295,13 @@ impl Network {
     fn sid(&self, waypoint: Waypoint, is_last: bool) -> Option<Ipv6Addr> {
         let sids = match waypoint {
             Waypoint::Node(node) => &self.sids.get(&node)?.node,
-            Waypoint::Adjacency(node, next) => self.sids.get(&node)?.adjacencies.get(&next)?,
+            Waypoint::Adjacency(node, way, next) => self.sids.get(&node)?.adjacencies.get(&(way, next))?,
         };
         sids.iter().find(|(decapsulates, _)| *decapsulates || !is_last).map(|(_, sid)| *sid)
     }
 
-    /// The shortest paths from a node: without a link, or with it and whether they have it in them.
-    fn tree(&self, root: NodeId, link: Link, is_cut: bool) -> Tree {
+    /// The shortest paths from a node: without what fails, or with it and whether they have it in them.
+    fn tree(&self, root: NodeId, failed: &Failure, is_cut: bool) -> Tree {
         let mut tree = Tree::from([(root, Reach { distance: 0, crosses: false, before: root })]);
         // Of equal distances pseudonodes come first: what is behind them is no farther.
         let entry = |distance: u64, node: NodeId| Reverse((distance, node.pseudonode == 0, node));
@@ -239,7 +317,7 @@ impl Network {
             };
             for (neighbour, metric) in &of_node.neighbours {
                 let is_link = node.pseudonode == 0 || neighbour.pseudonode == 0;
-                let is_failed = link.is(node, *neighbour);
+                let is_failed = failed.includes(node, *neighbour);
                 if !is_link || !self.both_ways.contains(&(node, *neighbour)) || is_cut && is_failed {
                     continue;
                 }
@@ -257,6 +335,20 @@ impl Network {
         }
         tree
     }
+}
+
+/// The systems of a path, each behind the LAN before it, or else itself.
+fn systems_of(path: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+    let mut lan = None;
+    let mut systems = Vec::new();
+    for node in path {
+        if node.pseudonode != 0 {
+            lan = Some(*node);
+        } else {
+            systems.push((lan.take().unwrap_or(*node), *node));
+        }
+    }
+    systems
 }
 
 /// Whether a behaviour is End, and decapsulates (RFC 8986 section 10.2, RFC 9800 section 13.1).

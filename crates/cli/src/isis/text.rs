@@ -118,6 +118,22 @@ pub(super) fn routes(isis: &IsisSnapshot) -> String {
     table(["prefix", "level", "distance", "via", ""], rows)
 }
 
+pub(super) fn backups(isis: &IsisSnapshot) -> String {
+    let rows = isis.backups.iter().map(|backup| {
+        let segments: Vec<String> = backup.segments.iter().map(ToString::to_string).collect();
+        [
+            backup.prefix.clone(),
+            backup.level.to_string(),
+            backup.neighbour.clone(),
+            backup.protects.clone(),
+            backup.via.clone(),
+            backup.port.clone(),
+            segments.join(" "),
+        ]
+    });
+    table(["prefix", "level", "neighbor", "protects", "via", "port", "segments"], rows)
+}
+
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut table = Table::new(&headings).with_text_from(0);
     rows.for_each(|row| table.row(row));
@@ -127,7 +143,9 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Ite
 #[cfg(test)]
 mod tests {
     use super::*;
-    use srdma_node::daemon::{IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, LspSnapshot};
+    use srdma_node::daemon::{
+        IsisBackupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, LspSnapshot,
+    };
 
     #[test]
     fn tables_have_a_row_for_each_thing() {
@@ -191,7 +209,17 @@ mod tests {
             distance: 20,
             via: vec!["n2".to_owned(), "n3".to_owned()],
         };
+        let backup = |protects: &str, segments: &[&str]| IsisBackupSnapshot {
+            prefix: "5f00:0:2::/48".to_owned(),
+            level: 2,
+            neighbour: "n2".to_owned(),
+            protects: protects.to_owned(),
+            via: "n4".to_owned(),
+            port: "core".to_owned(),
+            segments: segments.iter().map(|segment| segment.parse().unwrap()).collect(),
+        };
         let isis = IsisSnapshot {
+            backups: vec![backup("link and node", &["5f00:0:3:1::", "5f00:0:5:e002::"]), backup("link", &[])],
             system: "0000.0000.0001".to_owned(),
             hostname: "n1".to_owned(),
             area: "49.0001".to_owned(),
@@ -238,5 +266,11 @@ prefix          level   distance   via
 ::/0            1       20         n2 n3   out of area
 ";
         assert_eq!(routes(&isis), expected);
+        let expected = "\
+prefix          level   neighbor   protects        via   port   segments
+5f00:0:2::/48   2       n2         link and node   n4    core   5f00:0:3:1:: 5f00:0:5:e002::
+5f00:0:2::/48   2       n2         link            n4    core
+";
+        assert_eq!(backups(&isis), expected);
     }
 }

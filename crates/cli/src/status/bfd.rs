@@ -4,7 +4,7 @@ use super::columns::{Column, table};
 use crate::units::grouped;
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
-use srdma_node::daemon::{BfdSnapshot, Snapshot};
+use srdma_node::daemon::{BackupSnapshot, BfdSnapshot, Snapshot};
 use srdma_wire::units::NS_PER_MS;
 
 /// The sessions.
@@ -24,6 +24,10 @@ pub(super) fn sessions(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> 
         Column::text("diagnostic").leaves(3),
     ];
     let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{} ms", ns / NS_PER_MS));
+    let backups = |session: &BfdSnapshot| {
+        let is_it = |of: &&BackupSnapshot| session.port.as_ref() == Some(&of.port) && session.peer == of.peer;
+        snapshot.backups.iter().find(is_it).map_or("-".to_owned(), |backups| grouped(backups.prefixes as u64))
+    };
     let row = |session: &BfdSnapshot| {
         let cells = vec![
             session.peer.to_string(),
@@ -33,7 +37,7 @@ pub(super) fn sessions(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> 
             ms(session.interval_ns),
             ms(session.detection_time_ns),
             grouped(session.downs),
-            session.backups.map_or("-".to_owned(), |backups| grouped(backups.prefixes as u64)),
+            backups(session),
             session.diagnostic.replace('_', " "),
         ];
         let style = if session.state == "up" { Style::new() } else { Style::new().fg(Color::Red) };

@@ -1,5 +1,5 @@
-//! Backup routes: where packets go while the neighbour that their routes lead to is avoided: its BFD session or the link
-//! of its port is down (D266, D285).
+//! Backup routes: where packets go while the neighbour that their routes lead to is avoided: its BFD session or the
+//! link of its port is down (D266, D285).
 //!
 //! ```text
 //!   route ─▶ adjacency ── is avoided ─▶ the backups of the adjacency, by the destination ─▶ headers, another adjacency

@@ -241,9 +241,10 @@ impl OneLevel {
         ShortestPaths::compute(&self.database, NodeId::of(*system), self.level, *topology, now)
     }
 
-    pub(crate) fn repairs(&self, now: Instant) -> Repairs {
+    pub(crate) fn repairs(&self, has_node_protection: bool, now: Instant) -> Repairs {
         let Config { system, topology, .. } = &self.config;
-        repairs(&self.database, NodeId::of(*system), *topology, &self.shortest_paths(now), now)
+        let paths = self.shortest_paths(now);
+        repairs(&self.database, NodeId::of(*system), *topology, &paths, has_node_protection, now)
     }
 
     pub(crate) fn learned(&self, now: Instant) -> BTreeMap<SystemId, LearnedNode> {

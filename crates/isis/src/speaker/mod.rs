@@ -233,10 +233,10 @@ impl Speaker {
         }
     }
 
-    /// Paths around each point-to-point link of a level to a neighbour, for the prefixes that are reached by that
-    /// neighbour alone (D265).
-    pub fn repairs(&self, level: Level, now: Instant) -> Repairs {
-        self.at(level).map(|at| at.repairs(now)).unwrap_or_default()
+    /// Paths around the links of a level to each neighbour, for the prefixes that are reached by that neighbour alone;
+    /// around the neighbour as well, where that is possible and asked for (D265, D286, D287).
+    pub fn repairs(&self, level: Level, has_node_protection: bool, now: Instant) -> Repairs {
+        self.at(level).map(|at| at.repairs(has_node_protection, now)).unwrap_or_default()
     }
 
     /// Announcements of all nodes, including this one.

@@ -20,6 +20,7 @@ pub struct IsisSection {
     pub multi_topology: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub ti_lfa: bool,
+    pub node_protection: Option<Spanned<bool>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub overload: bool,
     pub overload_on_start: Option<Located<Duration>>,

@@ -31,6 +31,8 @@ pub struct IsisSettings {
     pub behaviors: Behaviors,
     /// Whether backups are installed for the neighbours (D266).
     pub ti_lfa: bool,
+    /// Whether they avoid the neighbour itself where they can, and not only the links to it (D287).
+    pub node_protection: bool,
 }
 
 /// A circuit.
@@ -84,7 +86,13 @@ pub(super) fn settings(
         return Err(Problem::new(section.net.at, text));
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
-    Ok(Some(IsisSettings { system: config, circuits, behaviors, ti_lfa: section.ti_lfa }))
+    Ok(Some(IsisSettings {
+        system: config,
+        circuits,
+        behaviors,
+        ti_lfa: section.ti_lfa,
+        node_protection: node_protection(section)?,
+    }))
 }
 
 /// The code points of the behaviours that have none by IANA (CN-7-1).
@@ -96,6 +104,16 @@ pub(super) fn behaviors(
         given.as_ref().map_or(default, |given| given.value.get() as u16)
     };
     Behaviors { end_c: code_point(end_c, behavior::END_C), end_e: code_point(end_e, behavior::END_E) }
+}
+
+/// Whether backups avoid neighbours: yes, unless the file says otherwise.
+fn node_protection(section: &IsisSection) -> Result<bool, Problem> {
+    match &section.node_protection {
+        Some(given) if !section.ti_lfa => {
+            Err(Problem::new(given.span().start, "node_protection without ti_lfa = true: there are no backups"))
+        }
+        given => Ok(given.as_ref().is_none_or(|given| *given.get_ref())),
+    }
 }
 
 fn levels(section: &IsisSection) -> Result<Levels, Problem> {

@@ -209,6 +209,8 @@ impl Control {
                     if self.file.has_changed() {
                         self.reload(Cause::File).await?;
                     }
+                    // Ports that a reload has added.
+                    self.follow_links().await?;
                     self.look_after_ports().await?;
                     self.restore_routes().await?;
                     // The data thread has answered.

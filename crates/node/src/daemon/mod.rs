@@ -51,11 +51,11 @@ pub use repairing::RepairWatch;
 pub use snapshot::{
     BackpressureSnapshot, BackupSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot,
     ConfigurationSnapshot, ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause,
-    EvictionSnapshot, FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
-    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, OspfCircuitSnapshot, OspfLsaSnapshot,
-    OspfNodeSnapshot, OspfRouteSnapshot, OspfSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
-    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SharedHostsSnapshot, SidSnapshot, Snapshot,
-    SteeringSnapshot, WorkerSnapshot,
+    EvictionSnapshot, FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisBackupSnapshot, IsisCircuitSnapshot,
+    IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, OspfCircuitSnapshot,
+    OspfLsaSnapshot, OspfNodeSnapshot, OspfRouteSnapshot, OspfSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot,
+    PortSnapshot, PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SharedHostsSnapshot, SidSnapshot,
+    Snapshot, SteeringSnapshot, WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

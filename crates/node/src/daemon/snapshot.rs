@@ -1,5 +1,6 @@
 //! Snapshot of a running node: one value, from which metrics, status and JSON are made.
 
+mod backups;
 mod bfd;
 mod congestion;
 mod isis;
@@ -10,11 +11,13 @@ mod repair;
 mod steering;
 mod worker;
 
-pub use bfd::{BackupSnapshot, BfdSnapshot};
+pub use backups::BackupSnapshot;
+pub use bfd::BfdSnapshot;
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
 pub(in crate::daemon) use isis::IsisPort;
 pub use isis::{
-    IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
+    IsisBackupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot,
+    IsisState, LspSnapshot,
 };
 pub use of::{DaemonState, PortState};
 pub(in crate::daemon) use ospf::OspfPort;
@@ -68,6 +71,9 @@ pub struct Snapshot {
     /// BFD sessions, by peer.
     #[serde(default)]
     pub bfd: Vec<BfdSnapshot>,
+    /// Backups, by neighbour.
+    #[serde(default)]
+    pub backups: Vec<BackupSnapshot>,
     /// Memory of retransmission buffers; absent at a node that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_memory: Option<RepairMemorySnapshot>,

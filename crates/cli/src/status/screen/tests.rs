@@ -97,6 +97,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         traces: BTreeMap::new(),
         steering: None,
         bfd: Vec::new(),
+        backups: Vec::new(),
         repair_memory: None,
         isis: None,
         ospf: None,

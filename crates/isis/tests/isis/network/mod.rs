@@ -3,6 +3,7 @@
 mod areas;
 mod lans;
 pub(crate) mod net;
+mod protection;
 mod repairs;
 mod topologies;
 mod two_levels;

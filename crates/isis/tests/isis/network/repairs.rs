@@ -1,4 +1,4 @@
-//! Repair paths (D265): packets that take them while all other systems have their old tables, link by link in random
+//! Repair paths around links (D265): packets that take them while all other systems have their old tables, link by link in random
 //! networks, against distances of a slow model.
 
 use super::net::{Net, config, locator, system};
@@ -114,7 +114,7 @@ fn packets_reach_their_destination_around_every_failed_link() {
         let links: Links = random_links(COUNT, if seed % 2 == 0 { 4 } else { 60 }, &mut below);
         let net = network(COUNT, &links);
         for from in 0..COUNT {
-            let repairs = net.speakers[from].repairs(Level::Two, net.now);
+            let repairs = net.speakers[from].repairs(Level::Two, false, net.now);
             let paths = net.speakers[from].shortest_paths(net.now);
             for to in (0..COUNT).filter(|to| *to != from) {
                 let Some(route) = paths.prefixes.get(&locator(to)) else { continue };
@@ -145,7 +145,8 @@ fn packets_reach_their_destination_around_every_failed_link() {
 #[test]
 fn in_a_ring_it_takes_one_sid_and_a_link_more_takes_that_of_an_adjacency() {
     let ring = |metric: u32| -> Links { vec![(0, 1, 10), (1, 2, 10), (2, 3, metric), (3, 4, 10), (4, 0, 10)] };
-    let repair = |net: &Net| net.speakers[0].repairs(Level::Two, net.now)[&NodeId::of(system(1))][&locator(1)].clone();
+    let repair =
+        |net: &Net| net.speakers[0].repairs(Level::Two, false, net.now)[&NodeId::of(system(1))][&locator(1)].clone();
     let path = |found: &Repair| found.path.iter().map(|node| number(*node)).collect::<Vec<_>>();
     let found = repair(&network(5, &ring(10)));
     assert_eq!((number(found.first), path(&found)), (4, vec![4, 3, 2, 1]));
@@ -200,7 +201,7 @@ fn sids_on_a_lan_are_those_of_its_neighbours() {
     net.join(9, 0, 1);
     net.speakers[0].change_circuit(net.now, CircuitId(0), lan(0, 40, &[1]));
     net.run_ms(60_000);
-    let repairs = net.speakers[9].repairs(Level::Two, net.now);
+    let repairs = net.speakers[9].repairs(Level::Two, false, net.now);
     let repair = &repairs[&NodeId::of(system(1))][&locator(1)];
     assert_eq!((number(repair.first), &repair.segments[..]), (0, &[end_x(0, 1)][..]));
     assert_eq!(repair.path.len(), 3, "with the pseudonode: {repair:?}");
@@ -216,13 +217,13 @@ fn what_cannot_be_encapsulated_is_not_repaired() {
         speaker.reconfigure(|config| config.locators[0].sids[0].behavior = 2);
     }
     net.run_ms(1000);
-    let repairs = net.speakers[0].repairs(Level::Two, net.now);
+    let repairs = net.speakers[0].repairs(Level::Two, false, net.now);
     let of = |link: usize, to: usize| repairs.get(&NodeId::of(system(link))).and_then(|all| all.get(&locator(to)));
     assert_eq!(of(1, 1), None);
     // What 4 has for 2 does not come back.
     assert_eq!(of(1, 2).map(|repair| (number(repair.first), repair.segments.len())), Some((4, 0)));
     let triangle = network(3, &vec![(0, 1, 10), (1, 2, 10), (0, 2, 10)]);
-    let repairs = triangle.speakers[0].repairs(Level::Two, triangle.now);
+    let repairs = triangle.speakers[0].repairs(Level::Two, false, triangle.now);
     let repair = &repairs[&NodeId::of(system(1))][&locator(1)];
     assert_eq!((number(repair.first), repair.segments.len()), (2, 0));
 }

@@ -142,7 +142,6 @@ mod tests {
             detection_time_ns: None,
             downs: u64::from(is_lost),
             is_lost,
-            backups: None,
         }
     }
 

@@ -1,10 +1,10 @@
-//! Ways around neighbours (TI-LFA, D265, D266), as backups of the node.
+//! Ways around neighbours (TI-LFA, D265, D266, D286, D287), as backups of the node.
 
 use super::Plan;
 use super::circuit::Circuit;
 use super::learnt::Known;
 use srdma_dataplane::{BackupRoute, NextHop};
-use srdma_isis::{Level, NodeId, Repair, Speaker};
+use srdma_isis::{CircuitId, Level, NodeId, Protection, Repair, Speaker};
 use srdma_wire::units::NS_PER_S;
 use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,20 @@ use std::net::Ipv6Addr;
 /// Time for which backups outlive their neighbour, in nanoseconds: routes are withdrawn later than they are computed.
 /// BFD sessions, whose state leads to backups, stay as long (D110).
 const LINGER_NS: u64 = 10 * NS_PER_S;
+
+/// A way around a neighbour to a prefix.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct Around {
+    pub(in crate::daemon) level: Level,
+    /// The neighbour that the prefix is reached by.
+    pub(in crate::daemon) neighbour: NodeId,
+    /// The neighbour that packets are sent to instead.
+    pub(in crate::daemon) first: NodeId,
+    pub(in crate::daemon) route: BackupRoute,
+    pub(in crate::daemon) protection: Protection,
+    /// Where the neighbour is: by each of the cheapest circuits.
+    protected: Vec<NextHop>,
+}
 
 /// The backups of each neighbour.
 pub(super) type Backups = BTreeMap<NextHop, Vec<BackupRoute>>;
@@ -43,38 +57,65 @@ impl Lingering {
     }
 }
 
-/// The backups of each neighbour, for the routes that lead to it alone.
-pub(super) fn backups(known: &Known, speaker: &Speaker, plan: &Plan, circuits: &[Circuit], now: Instant) -> Backups {
+/// The ways around each neighbour, for the routes that lead to it alone.
+pub(super) fn ways_around(
+    known: &Known,
+    speaker: &Speaker,
+    plan: &Plan,
+    circuits: &[Circuit],
+    now: Instant,
+) -> Vec<Around> {
     let own: BTreeSet<Prefix> = plan.settings.system.prefixes.iter().map(|reachable| reachable.prefix).collect();
-    let mut backups = Backups::new();
+    let mut all = Vec::new();
     for level in speaker.levels().as_slice() {
-        for (neighbour, repairs) in speaker.repairs(*level, now) {
-            let is_used = |prefix: &Prefix| {
-                !own.contains(prefix) && known.paths.prefixes.get(prefix).is_some_and(|route| route.level == *level)
+        let is_used = |prefix: &Prefix| {
+            !own.contains(prefix) && known.paths.prefixes.get(prefix).is_some_and(|route| route.level == *level)
+        };
+        for (neighbour, repairs) in speaker.repairs(*level, plan.settings.node_protection, now) {
+            let protected = next_hops(speaker, circuits, *level, neighbour, |_| true);
+            let way = |(prefix, repair): (Prefix, Repair)| {
+                let Repair { first, segments, path, protection } = repair;
+                // The path begins with a LAN, or by a link with the neighbour itself.
+                let lan = path.first().copied().filter(|begin| *begin != first);
+                let is_there = |id| speaker.designated(*level, id) == lan;
+                let next_hop = next_hops(speaker, circuits, *level, first, is_there).first().copied()?;
+                let route = BackupRoute { prefix, next_hop, segments };
+                Some(Around { level: *level, neighbour, first, route, protection, protected: protected.clone() })
             };
-            let route = |(prefix, repair): (Prefix, Repair)| {
-                let next_hop = neighbour_by(speaker, circuits, *level, repair.first)?;
-                Some(BackupRoute { prefix, next_hop, segments: repair.segments })
-            };
-            let used = repairs.into_iter().filter(|(prefix, _)| is_used(prefix));
-            let routes: Vec<BackupRoute> = used.filter_map(route).collect();
-            if let Some(next_hop) = neighbour_by(speaker, circuits, *level, neighbour).filter(|_| !routes.is_empty()) {
-                backups.entry(next_hop).or_default().extend(routes);
-            }
+            all.extend(repairs.into_iter().filter(|(prefix, _)| is_used(prefix)).filter_map(way));
+        }
+    }
+    all
+}
+
+/// The same, as the node takes them.
+pub(super) fn backups(ways: &[Around]) -> Backups {
+    let mut backups = Backups::new();
+    for way in ways {
+        for next_hop in &way.protected {
+            backups.entry(*next_hop).or_default().push(way.route.clone());
         }
     }
     backups
 }
 
-/// A neighbour by the cheapest circuit that leads there.
-fn neighbour_by(speaker: &Speaker, circuits: &[Circuit], level: Level, neighbour: NodeId) -> Option<NextHop> {
-    let there = speaker.circuits_to(level, neighbour.system);
+/// A neighbour by the cheapest circuits that lead there, of those that count.
+fn next_hops(
+    speaker: &Speaker,
+    circuits: &[Circuit],
+    level: Level,
+    neighbour: NodeId,
+    counts: impl Fn(CircuitId) -> bool,
+) -> Vec<NextHop> {
+    let there = speaker.circuits_to(level, neighbour.system).filter(|(id, _)| counts(*id));
     let found = there.filter_map(|(id, adjacency)| {
         let circuit = circuits.get(id.0)?;
         let address = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;
         Some((circuit.metric, NextHop { port: circuit.link.id, address }))
     });
-    found.min_by_key(|(metric, _)| *metric).map(|(_, next_hop)| next_hop)
+    let found: Vec<_> = found.collect();
+    let least = found.iter().map(|(metric, _)| *metric).min();
+    found.into_iter().filter(|(metric, _)| Some(*metric) == least).map(|(_, next_hop)| next_hop).collect()
 }
 
 #[cfg(test)]

@@ -167,7 +167,8 @@ mod tests {
         let known = Known::of(&speaker, now);
         assert!(known.nodes[&OTHER].notification_sid(BEHAVIORS.end_e).is_some());
         assert_eq!(speaker.circuits_to(Level::Two, OTHER).count(), 1);
-        let settings = IsisSettings { system, circuits: Vec::new(), behaviors: BEHAVIORS, ti_lfa: false };
+        let settings =
+            IsisSettings { system, circuits: Vec::new(), behaviors: BEHAVIORS, ti_lfa: false, node_protection: true };
         let learnt = Learnt::of(&known, &speaker, &Plan { settings, links: Vec::new() }, &[]);
         assert_eq!(learnt, Learnt::default());
     }

@@ -1,14 +1,14 @@
 //! The task: one speaker, its sockets and its clock.
 
-use super::backups::{Lingering, backups};
+use super::backups::{Around, Lingering, backups, ways_around};
 use super::bfd::{Neighbours, neighbour_at};
 use super::circuit::{self, Circuit, Link};
 use super::learnt::{Known, Learnt};
 use super::{Order, Plan};
-use crate::daemon::snapshot::{IsisPort as Port, IsisSnapshot};
+use crate::daemon::snapshot::{IsisBackupSnapshot, IsisPort as Port, IsisSnapshot};
 use srdma_dataplane::BfdPeer;
 use srdma_io::Turns;
-use srdma_isis::{CircuitConfig, CircuitId, Overload, Speaker, SystemId};
+use srdma_isis::{CircuitConfig, CircuitId, NodeId, Overload, Speaker, SystemId};
 use srdma_wire::Instant;
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -50,6 +50,8 @@ pub(super) struct Task {
     retry_at: Option<Instant>,
     /// Neighbours with BFD sessions.
     bfd: Neighbours,
+    /// Ways around neighbours, as they were computed last.
+    ways: Vec<Around>,
     lingering: Lingering,
     /// Frames that found no way out.
     unsent: u64,
@@ -79,6 +81,7 @@ impl Task {
             learn_at: None,
             retry_at: None,
             bfd: Neighbours::default(),
+            ways: Vec::new(),
             lingering: Lingering::default(),
             unsent: 0,
             frame: vec![0; GREATEST_FRAME],
@@ -166,10 +169,11 @@ impl Task {
             let mut learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
             learnt.bfd = self.bfd.sessions();
             if self.plan.settings.ti_lfa {
-                learnt.backups = backups(&self.known, &self.speaker, &self.plan, &self.circuits, now);
+                self.ways = ways_around(&self.known, &self.speaker, &self.plan, &self.circuits, now);
+                learnt.backups = backups(&self.ways);
                 self.lingering.keep(now, &self.learnt.borrow().backups, &mut learnt.backups);
             } else {
-                self.lingering = Lingering::default();
+                (self.ways, self.lingering) = (Vec::new(), Lingering::default());
             }
             let backups: usize = learnt.backups.values().map(Vec::len).sum();
             tracing::debug!(target: "isis", routes = learnt.routes.len(), backups, "paths computed");
@@ -318,6 +322,20 @@ impl Task {
         self.send();
     }
 
+    fn shown(&self, way: &Around) -> IsisBackupSnapshot {
+        let name = |node: NodeId| self.known.hostname(node.system).map_or(node.system.to_string(), str::to_owned);
+        let port = self.circuits.iter().find(|circuit| circuit.link.id == way.route.next_hop.port);
+        IsisBackupSnapshot {
+            prefix: way.route.prefix.to_string(),
+            level: way.level.number(),
+            neighbour: name(way.neighbour),
+            protects: way.protection.name().to_owned(),
+            via: name(way.first),
+            port: port.map(|circuit| circuit.link.port.clone()).unwrap_or_default(),
+            segments: way.route.segments.clone(),
+        }
+    }
+
     fn snapshot(&self) -> IsisSnapshot {
         let ports = self.circuits.iter().map(|circuit| Port {
             name: &circuit.link.port,
@@ -326,6 +344,7 @@ impl Task {
         });
         let mut snapshot =
             IsisSnapshot::of(&self.speaker, &self.known, &self.plan.settings, &ports.collect::<Vec<_>>(), self.now());
+        snapshot.backups = self.ways.iter().map(|way| self.shown(way)).collect();
         snapshot.counters.insert("unsent".to_owned(), self.unsent);
         snapshot
     }
@@ -359,7 +378,10 @@ mod tests {
     fn plan(key: Option<Key>) -> Plan {
         let system = Config { key, ..Config::new(SystemId([0, 0, 0, 0, 0, 1]), vec![vec![0x49, 0, 1]], "own") };
         let behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
-        Plan { settings: IsisSettings { system, circuits: Vec::new(), behaviors, ti_lfa: false }, links: Vec::new() }
+        Plan {
+            settings: IsisSettings { system, circuits: Vec::new(), behaviors, ti_lfa: false, node_protection: true },
+            links: Vec::new(),
+        }
     }
 
     fn task(key: Option<Key>) -> Task {

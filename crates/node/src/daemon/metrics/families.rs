@@ -39,6 +39,7 @@ impl Collector for Families {
         workers::workers(&mut out, &self.0.workers)?;
         steering::steering(&mut out, &self.0)?;
         bfd::bfd(&mut out, &self.0)?;
+        bfd::backups(&mut out, &self.0)?;
         isis::isis(&mut out, &self.0)?;
         ospf::ospf(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;

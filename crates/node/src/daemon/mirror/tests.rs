@@ -293,7 +293,9 @@ fn routes_with_backups_stay_while_their_link_is_down() {
     assert_eq!(up, ["+route 0 2001:db8:4::/48 fe80::1%0", "+route 7 2001:db8:4::/48 fe80::1%0"]);
     assert_eq!(bench.apply([link(10, "p0", false)]), ["-route 7 2001:db8:4::/48"]);
     // The interface is gone as well.
-    assert_eq!(bench.apply([Change::LinkGone { index: 10 }, gone(texts[3], &[(10, ROUTER)])]), [""; 0]);
+    let of_table = Change::Route(KernelRoute { table: 7, gone: true, ..route(texts[3], &[(10, ROUTER)]) });
+    let gone = [of_table, gone(texts[3], &[(10, ROUTER)]), Change::LinkGone { index: 10 }];
+    assert_eq!(bench.apply(gone), [""; 0]);
 }
 
 /// D285: the node hears of each change of a link, once.

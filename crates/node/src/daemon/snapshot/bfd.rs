@@ -1,8 +1,7 @@
 //! BFD sessions of a snapshot.
 
-use crate::process::TrafficReport;
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{BfdPeer, BfdReport, NextHop, Node};
+use srdma_dataplane::{BfdReport, Node};
 use std::net::Ipv6Addr;
 
 /// A BFD session.
@@ -31,30 +30,11 @@ pub struct BfdSnapshot {
     pub downs: u64,
     /// It was up, has gone down, and is not up again: its neighbour is avoided where there are other paths.
     pub is_lost: bool,
-    /// The backups around the peer; absent where it has none (D266).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backups: Option<BackupSnapshot>,
-}
-
-/// Backups around a neighbour, which packets take while its session is down.
-#[allow(missing_docs, reason = "the names say it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackupSnapshot {
-    /// Prefixes that have one.
-    pub prefixes: usize,
-    /// What has taken them.
-    pub sent: TrafficReport,
 }
 
 /// The sessions of a node, by peer.
 pub(super) fn of(node: &Node) -> Vec<BfdSnapshot> {
     let ports = &node.config().ports;
-    let backups: Vec<_> = node.backup_reports().collect();
-    let backups_of = |peer: BfdPeer| {
-        let is_peer = |next_hop: &NextHop| peer.port == Some(next_hop.port) && peer.address == next_hop.address;
-        let found = backups.iter().find(|(next_hop, ..)| is_peer(next_hop));
-        found.map(|(_, prefixes, sent)| BackupSnapshot { prefixes: *prefixes, sent: (*sent).into() })
-    };
     let one = |report: BfdReport<'_>| {
         let BfdReport { peer, local, session, downs, is_lost } = report;
         let name = peer.port.and_then(|port| ports.get(port.index())).map(|port| port.name.clone());
@@ -71,7 +51,6 @@ pub(super) fn of(node: &Node) -> Vec<BfdSnapshot> {
             detection_time_ns: session.detection_time_ns(),
             downs,
             is_lost,
-            backups: backups_of(peer),
         }
     };
     node.bfd_reports().map(one).collect()

@@ -46,6 +46,9 @@ pub struct IsisSnapshot {
     pub nodes: Vec<IsisNodeSnapshot>,
     /// Prefixes of other systems, with their next hops.
     pub routes: Vec<IsisRouteSnapshot>,
+    /// Ways around the neighbours that prefixes are reached by.
+    #[serde(default)]
+    pub backups: Vec<IsisBackupSnapshot>,
     /// Counters, by name.
     pub counters: BTreeMap<String, u64>,
     /// Frames that were dropped, by reason.
@@ -187,6 +190,24 @@ pub struct IsisRouteSnapshot {
     pub via: Vec<String>,
 }
 
+/// A way around a neighbour to a prefix, which packets take when the neighbour is lost.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisBackupSnapshot {
+    pub prefix: String,
+    /// The level of the path.
+    pub level: u8,
+    /// The neighbour that the prefix is reached by.
+    pub neighbour: String,
+    /// What the way avoids: `link and node`, `link`, `node`, or on a LAN only the `adjacency`.
+    pub protects: String,
+    /// The neighbour that packets are sent to instead, and the port.
+    pub via: String,
+    pub port: String,
+    /// The SIDs by which they are encapsulated; none: they are sent as they are.
+    pub segments: Vec<Ipv6Addr>,
+}
+
 /// The port of a circuit.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::daemon) struct IsisPort<'a> {
@@ -265,6 +286,7 @@ impl IsisSnapshot {
             lsps: lsps.collect(),
             nodes: nodes.collect(),
             routes: routes.collect(),
+            backups: Vec::new(),
             counters: counters(speaker),
             drops: speaker.drops().iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
         }

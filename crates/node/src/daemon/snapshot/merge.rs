@@ -19,6 +19,10 @@ impl Snapshot {
             add_traffic(&mut shared.passed_on, of_other.passed_on);
             add_traffic(&mut shared.from_peer, of_other.from_peer);
         }
+        // All workers have the same backups.
+        for (backup, of_other) in self.backups.iter_mut().zip(other.backups) {
+            add_traffic(&mut backup.sent, of_other.sent);
+        }
         add_counts(&mut self.own_drops, other.own_drops);
         self.groups.extend(other.groups);
         self.groups.sort_by_key(|group| group.id);

@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
-    SharedHostsSnapshot, SidSnapshot, Snapshot, VlanSnapshot, bfd, congestion, repair, steering,
+    SharedHostsSnapshot, SidSnapshot, Snapshot, VlanSnapshot, backups, bfd, congestion, repair, steering,
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
@@ -100,6 +100,7 @@ impl Snapshot {
             traces: congestion::traces(node),
             steering: steering::of(node),
             bfd: bfd::of(node),
+            backups: backups::of(node),
             repair_memory: repair::memory(node),
             isis: None,
             ospf: None,

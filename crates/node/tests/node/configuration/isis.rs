@@ -62,6 +62,14 @@ fn backups_are_off_by_default() {
     assert_eq!((settings(ISIS).ti_lfa, settings(&format!("{ISIS}ti_lfa = true\n")).ti_lfa), (false, true));
 }
 
+/// D287.
+#[test]
+fn backups_avoid_neighbours_unless_the_file_says_otherwise() {
+    let of = |more: &str| settings(&format!("{ISIS}ti_lfa = true\n{more}")).node_protection;
+    assert_eq!(["", "node_protection = true\n", "node_protection = false\n"].map(of), [true, true, false]);
+    refused("node_protection = false\n", "29: node_protection without ti_lfa = true: there are no backups");
+}
+
 /// D247: as FRR with `topology ipv6-unicast`.
 #[test]
 fn multi_topology_is_of_ipv6() {

@@ -106,7 +106,8 @@ fn names_and_labels_are_stable() {
     let received = TrafficReport { frames: 3, octets: 300 };
     let fast_path = FastPathSnapshot { is_on: true, reason: None, received, sent: TrafficReport::default() };
     snapshot.ports[0].fast_path = Some(fast_path);
-    snapshot.bfd[1].backups = Some(BackupSnapshot { prefixes: 5, sent: received });
+    let (port, peer) = ("n4".to_owned(), "fe80::4".parse().unwrap());
+    snapshot.backups = vec![BackupSnapshot { port, peer, prefixes: 5, sent: received }];
     snapshot.workers = vec![WorkerSnapshot { received: 7, handed_over: 2, ..WorkerSnapshot::default() }];
     snapshot.ports.truncate(1);
     snapshot.sids.truncate(1);

@@ -1,4 +1,4 @@
-//! Metrics of BFD sessions.
+//! Metrics of BFD sessions and backups.
 
 use super::{Labels, Out, seconds};
 use crate::daemon::{BfdSnapshot, Snapshot};
@@ -19,12 +19,20 @@ pub(super) fn bfd(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     out.gauges("srdma_bfd_interval", help, Some(Unit::Seconds), intervals)?;
     let downs = sessions().map(|(labels, session)| (labels, session.downs));
     let help = "How often the session was up and went down, other than by an administrator";
-    out.counters("srdma_bfd_downs", help, None, downs)?;
-    let backups = || sessions().filter_map(|(labels, session)| Some((labels, session.backups?)));
-    let prefixes = backups().map(|(labels, backups)| (labels, backups.prefixes as u64));
-    out.gauges("srdma_backup_prefixes", "Prefixes with a backup around the peer of the session", None, prefixes)?;
-    let sent = backups().map(|(labels, backups)| (labels, backups.sent.frames));
-    out.counters("srdma_backup_frames", "Frames that have taken backups around the peer", None, sent)
+    out.counters("srdma_bfd_downs", help, None, downs)
+}
+
+/// The families have values only while there are backups.
+pub(super) fn backups(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let peers: Vec<String> = snapshot.backups.iter().map(|backup| backup.peer.to_string()).collect();
+    let backups = || {
+        let both = snapshot.backups.iter().zip(&peers);
+        both.map(|(backup, peer)| ([("port", backup.port.as_str()), ("peer", peer.as_str())], backup))
+    };
+    let prefixes = backups().map(|(labels, backup)| (labels, backup.prefixes as u64));
+    out.gauges("srdma_backup_prefixes", "Prefixes with a backup around the neighbour", None, prefixes)?;
+    let sent = backups().map(|(labels, backup)| (labels, backup.sent.frames));
+    out.counters("srdma_backup_frames", "Frames that have taken backups around the neighbour", None, sent)
 }
 
 fn labels<'s>(session: &'s BfdSnapshot, peer: &'s str) -> Labels<'s, 2> {
