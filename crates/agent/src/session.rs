@@ -124,6 +124,7 @@ impl ControllerSession {
         let Report { eviction_requests, mut status } = report;
         if let Some(status) = status.as_mut().filter(|_| self.protocol == FIRST_PROTOCOL) {
             status.unreachable.clear();
+            status.lost_hosts.clear();
             for group in &mut status.groups {
                 (group.awaits_first_psn, group.repair) = (false, None);
                 for branch in &mut group.branches {
@@ -207,14 +208,15 @@ mod tests {
 
     /// A controller of protocol 1 refuses keys that it does not know.
     #[test]
-    fn unreachable_neighbours_are_reported_from_protocol_2_on() {
-        let status = NodeStatus { unreachable: vec![std::net::Ipv6Addr::LOCALHOST], ..NodeStatus::default() };
+    fn unreachable_neighbours_and_lost_hosts_are_reported_from_protocol_2_on() {
+        let (unreachable, lost_hosts) = (vec!["::1".parse().unwrap()], vec!["::1/128".parse().unwrap()]);
+        let status = NodeStatus { unreachable, lost_hosts, ..NodeStatus::default() };
         let report = Report { status: Some(status.clone()), ..Report::default() };
         for protocol in [1, 2] {
             let mut session = ControllerSession::default();
             session.registered(&Session { protocol, ..NEW }).unwrap();
             let sent = session.sync(report.clone()).status.expect("a status");
-            assert_eq!(sent.unreachable == status.unreachable, protocol == 2);
+            assert_eq!(sent, if protocol == 2 { status.clone() } else { NodeStatus::default() });
         }
     }
 

@@ -305,6 +305,11 @@ pub struct NodeStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub unreachable: Vec<Ipv6Addr>,
+    /// Hosts that are attached to another node as well, and whose links to this node are down (D282). From protocol 2
+    /// on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "prefix::list")]
+    #[schema(value_type = Vec<String>)]
+    pub lost_hosts: Vec<Prefix>,
 }
 
 /// A port of a node.

@@ -6,7 +6,7 @@ use srdma_agent::{Agent, ControllerSession, Failure, GroupTable, Report, Request
 use srdma_aggregation::{BranchIndex, EvictionCause};
 use srdma_api::{NodeAnswer, NodeOrder, NodeStatus, ProblemType, Registration, Sync};
 use srdma_dataplane::{Event, Lease, Node};
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(crate) struct AgentHost {
     /// The node is in execution of orders.
     pub(crate) is_executing: bool,
     pub(crate) sessions: Sessions,
+    /// Hosts whose links to the node are down.
+    pub(crate) lost_hosts: Vec<Prefix>,
     /// When the last report was sent, and when the last one was whose answer is executed: the check's own count.
     sent_at: Instant,
     pub(crate) answered_at: Option<Instant>,
@@ -68,6 +70,7 @@ impl AgentHost {
             answers: Vec::new(),
             is_executing: false,
             sessions: Sessions::default(),
+            lost_hosts: Vec::new(),
             sent_at: Instant::ZERO,
             answered_at: None,
         }
@@ -83,7 +86,8 @@ impl AgentHost {
                 let pending: Vec<_> = known.map(|((group, receiver), cause)| (*group, *receiver, *cause)).collect();
                 self.agent.evictions.set(pending);
                 let unreachable = self.sessions.unreachable();
-                self.agent.set_status(NodeStatus { unreachable, ..adapter::status(&self.agent, workers) });
+                let lost_hosts = self.lost_hosts.clone();
+                self.agent.set_status(NodeStatus { unreachable, lost_hosts, ..adapter::status(&self.agent, workers) });
                 self.sent_at = now;
                 let report: Report = self.agent.report(now.as_ns());
                 Call::Sync(self.session.sync(report))

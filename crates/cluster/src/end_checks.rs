@@ -173,8 +173,15 @@ impl World<'_> {
     fn is_member_dead(&self, address: Ipv6Addr) -> bool {
         self.testbed.receiver_of(address).is_some_and(|receiver| {
             self.faults.receiver_down_until[receiver] == Instant::NEVER
-                || self.testbed.nodes_of_receiver(receiver).all(|node| self.faults.is_dead(node))
+                || self.testbed.nodes_of_receiver(receiver).all(|node| self.is_severed(receiver, node))
         })
+    }
+
+    /// Whether a node of a receiver, or the link between them, is dead for good.
+    fn is_severed(&self, receiver: usize, node: usize) -> bool {
+        let mut here = self.testbed.receivers_at(node).into_iter().filter(|(other, _)| *other == receiver);
+        let has_lost = |port| self.faults.host_link_down_until(receiver, port) == Instant::NEVER;
+        self.faults.is_dead(node) || here.any(|(_, port)| has_lost(port))
     }
 
     /// The node of a receiver, as the API shows it, or else the first that it is attached to.
@@ -185,17 +192,25 @@ impl World<'_> {
         edge.and_then(|edge| node_of(&edge.name)).unwrap_or_else(|| self.testbed.node_of_receiver(receiver))
     }
 
-    /// D280: no receiver is left at an edge that is dead and fenced while another one of its edges is there.
+    /// D280, D282: no receiver is left at an edge that is dead and fenced, or has lost its link to it, while another
+    /// edge can serve it.
     fn check_moves(&mut self, flow: usize, group: &Group) {
-        let has_fences = self.schedule.has_leases && !self.faults.store_changed;
-        for member in group.members.iter().filter(|member| has_fences && member.state == ReceiverState::Member) {
+        let is_same_store = !self.faults.store_changed;
+        for member in group.members.iter().filter(|member| is_same_store && member.state == ReceiverState::Member) {
             let Some(receiver) = self.testbed.receiver_of(member.address) else { continue };
             let edge = self.edge_of(group, receiver);
             let mut others = self.testbed.nodes_of_receiver(receiver).filter(|other| *other != edge);
-            let is_served = !self.faults.is_dead(edge) || !others.any(|other| self.is_heard(other));
+            // A dead edge needs a fence, a lost link does not (D282).
+            let is_left = if self.faults.is_dead(edge) {
+                self.schedule.has_leases
+            } else {
+                self.is_severed(receiver, edge) && self.is_heard(edge)
+            };
+            let is_served = !is_left || !others.any(|other| self.is_heard(other) && !self.is_severed(receiver, other));
             // The dead edge, or another node that the move needs, is awaited or named.
             if !is_served && !names_something(group) && group.awaited.is_empty() {
-                let text = format!("flow {flow}: {} is left at n{edge}, which is dead", member.address);
+                let text =
+                    format!("flow {flow}: {} is left at n{edge}, which is dead, or has lost the link", member.address);
                 self.violation(ViolationKind::Unserved, Finding::Unknown, flow, text);
             }
         }

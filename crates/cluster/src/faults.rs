@@ -7,8 +7,9 @@ use crate::flow::Step;
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
+use srdma_frame::PortId;
 use srdma_sim::network::Direction;
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crash waits for writes no longer than this.
@@ -33,6 +34,8 @@ pub(crate) struct Faults {
     pub(crate) is_registered: Vec<bool>,
     pub(crate) link_down_until: BTreeMap<(usize, usize), Instant>,
     pub(crate) receiver_down_until: Vec<Instant>,
+    /// Of each receiver's first and second link.
+    host_link_down_until: Vec<[Instant; 2]>,
     pub(crate) group_of_flow: Vec<usize>,
     pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
     /// The leader that does not reach etcd, and until when.
@@ -59,6 +62,7 @@ impl Faults {
             unheard_at: vec![Instant::ZERO; schedule.nodes()],
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
+            host_link_down_until: vec![[Instant::ZERO; 2]; schedule.receivers.len()],
             group_of_flow: Vec::new(),
             session_down_until: BTreeMap::new(),
             etcd_cut: None,
@@ -82,6 +86,11 @@ impl Faults {
 
     pub(crate) fn is_dead(&self, node: usize) -> bool {
         self.node_down_until[node] == Instant::NEVER
+    }
+
+    /// Until when a link of a receiver is cut.
+    pub(crate) fn host_link_down_until(&self, receiver: usize, port: PortId) -> Instant {
+        self.host_link_down_until[receiver].get(port.index()).copied().unwrap_or_default()
     }
 
     /// Until when the leader of this start does not reach etcd.
@@ -140,6 +149,16 @@ impl World<'_> {
                 self.update_link(upper, lower);
             }
             Event::CutReceiver { receiver, for_ns } => self.cut_receiver(receiver, now.after_ns(for_ns)),
+            Event::CutHostLink { receiver, is_second, for_ns } => {
+                let until = for_ns.map_or(Instant::NEVER, |for_ns| now.after_ns(for_ns));
+                let end = &mut self.faults.host_link_down_until[receiver][usize::from(is_second)];
+                *end = (*end).max(until);
+                self.faults.note(until);
+                if until < Instant::NEVER {
+                    self.tasks.push(until, 0, Task::RepairReceiver(receiver));
+                }
+                self.update_receiver(receiver);
+            }
             Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
             // Its store is lost or replaced while it is down.
             Event::CrashController { store, .. } if self.controller.is_none() => self.change_store(store),
@@ -190,14 +209,7 @@ impl World<'_> {
         host.call = None;
         host.is_executing = false;
         self.network.with(self.testbed.nodes[node], |element, _, pool| element.end_node(pool));
-        self.set_links_of_receivers(node, false);
-    }
-
-    /// The receivers at a node have lost their link to it, or have it again.
-    fn set_links_of_receivers(&mut self, node: usize, is_up: bool) {
-        for (receiver, port) in self.testbed.receivers_at(node) {
-            self.network.with_host(self.testbed.receivers[receiver], |host| host.set_link(port, is_up));
-        }
+        self.note_host_links(node);
     }
 
     pub(crate) fn restart_node(&mut self, node: usize) {
@@ -212,9 +224,9 @@ impl World<'_> {
                 return self.violation(ViolationKind::Setup, Finding::Unknown, node, error.to_string());
             }
         }
-        self.set_links_of_receivers(node, true);
         let incarnation = self.agents[node].incarnation + 1;
         self.agents[node] = AgentHost::new(self.testbed.group_table(node), incarnation);
+        self.note_host_links(node);
         self.count("node restart");
         self.log(&format_args!("n{node} restarts"));
         self.note_sessions_of(node);
@@ -243,12 +255,29 @@ impl World<'_> {
     }
 
     pub(crate) fn update_receiver(&mut self, receiver: usize) {
-        let is_down = self.now() < self.faults.receiver_down_until[receiver];
-        for link in &self.testbed.receiver_links[receiver] {
+        let is_cut = self.now() < self.faults.receiver_down_until[receiver];
+        for (position, link) in self.testbed.receiver_links[receiver].iter().enumerate() {
+            let until = self.faults.host_link_down_until(receiver, PortId(position as u16));
             for direction in [Direction::Down, Direction::Up] {
-                self.network.faults_mut(*link, direction).is_down = is_down;
+                self.network.faults_mut(*link, direction).is_down = is_cut || self.network.now() < until;
             }
         }
+        self.testbed.nodes_of_receiver(receiver).for_each(|node| self.note_host_links(node));
+    }
+
+    /// A node and the receivers at it see whether their links are up. A receiver has no link to a node that is down.
+    fn note_host_links(&mut self, node: usize) {
+        let (now, mut lost) = (self.now(), Vec::new());
+        let is_node_up = now >= self.faults.node_down_until[node];
+        for (receiver, port) in self.testbed.receivers_at(node) {
+            let is_up = now >= self.faults.host_link_down_until(receiver, port);
+            if !is_up {
+                lost.push(Prefix::host(self.testbed.receiver_address(receiver)));
+            }
+            let element = self.testbed.receivers[receiver];
+            self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
+        }
+        self.agents[node].lost_hosts = lost;
     }
 
     /// Whether a crash of the controller is due after another durable write.

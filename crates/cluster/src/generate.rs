@@ -64,6 +64,7 @@ impl Schedule {
         let mut schedule = Schedule::from_seed_of_version_10(seed);
         let may_have = !schedule.dual_homed.is_empty();
         schedule.has_peers = may_have && Rng::new(seed, "cluster peers").one_in(2);
+        add_host_links(&mut Rng::new(seed, "cluster host links"), &mut schedule);
         schedule
     }
 
@@ -185,6 +186,20 @@ fn add_dual_homed(rng: &mut Rng, schedule: &mut Schedule) {
             1 => Event::CrashNode { node, for_ns: None },
             _ => Event::CrashNode { node, for_ns: Some(for_ns) },
         };
+        schedule.events.extend(draw_fault(rng, schedule, fault));
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
+}
+
+/// In two thirds of the schedules with receivers at two nodes up to three of their links are cut.
+fn add_host_links(rng: &mut Rng, schedule: &mut Schedule) {
+    if schedule.dual_homed.is_empty() {
+        return;
+    }
+    for _ in 0..rng.choose(&[0, 1, 3]) {
+        let (receiver, _) = rng.choose(&schedule.dual_homed);
+        let for_ns = (!rng.one_in(4)).then(|| rng.log_uniform(20 * MS, 8_000 * MS));
+        let fault = Event::CutHostLink { receiver, is_second: rng.one_in(3), for_ns };
         schedule.events.extend(draw_fault(rng, schedule, fault));
     }
     schedule.events.sort_by_key(|timed| timed.at_ns);

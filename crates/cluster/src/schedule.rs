@@ -186,6 +186,13 @@ pub enum Event {
         receiver: usize,
         for_ns: u64,
     },
+    /// One of the two links of a receiver is cut, and its node knows, for a time or for good (D282).
+    CutHostLink {
+        receiver: usize,
+        /// The link to its other node.
+        is_second: bool,
+        for_ns: Option<u64>,
+    },
     /// A receiver is silent from now on.
     KillReceiver {
         receiver: usize,
@@ -365,6 +372,7 @@ impl Schedule {
                     links.contains(&(*upper, *lower))
                 }
                 Event::CutReceiver { receiver, .. } | Event::KillReceiver { receiver } => *receiver < receivers,
+                Event::CutHostLink { receiver, .. } => self.second_node_of_receiver(*receiver).is_some(),
                 Event::Join { group, receiver } | Event::Leave { group, receiver } => {
                     *group < groups && *receiver < receivers
                 }
@@ -397,7 +405,8 @@ impl TimedEvent {
 }
 
 impl Event {
-    /// The names of the events that are aimed at phases: all but backups, which others need.
+    /// The names of the events that are aimed at phases: all but backups, which others need, and cuts of hosts' links,
+    /// which only some schedules have.
     pub const AIMED: [&'static str; 22] = [
         "node partitioned",
         "source partitioned",
@@ -434,6 +443,7 @@ impl Event {
             Event::CutLink { .. } => "link cut",
             Event::BreakSession { .. } => "session broken",
             Event::CutReceiver { .. } => "receiver link cut",
+            Event::CutHostLink { .. } => "host link cut",
             Event::KillReceiver { .. } => "receiver death",
             Event::CrashController { store: StoreFate::Kept, .. } => "controller crash",
             Event::CrashController { store: StoreFate::Emptied, .. } => "store lost",

@@ -136,6 +136,9 @@ mod tests {
         let added = || (0..100).map(|seed| of(&format!("cluster-v11:{seed}")));
         assert!(added().filter(has_own_psns).count() > 40);
         assert!(added().filter(|schedule| schedule.has_peers).count() > 15);
+        let cuts =
+            |schedule: &Schedule| schedule.events.iter().any(|timed| matches!(timed.event, Event::CutHostLink { .. }));
+        assert!(added().filter(cuts).count() > 15);
         assert!(!(0..100).map(|seed| of(&format!("cluster-v10:{seed}"))).any(|schedule| schedule.has_peers));
         assert!(added().filter(resumes).count() > 40);
         assert!(added().filter(|schedule| has_aim(schedule, Phase::Succeeding)).count() > 20);

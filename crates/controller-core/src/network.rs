@@ -30,6 +30,8 @@ pub(crate) struct NetworkNode {
     hops: BTreeMap<Ipv6Addr, Hop>,
     /// Neighbours that it reports as unreachable.
     unreachable: BTreeSet<Ipv6Addr>,
+    /// Hosts whose links to it are down, as it reports (D282).
+    lost_hosts: Vec<Prefix>,
     /// Whether new trees may use it: it is alive and not drained.
     pub(crate) is_usable: bool,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Hop {
 impl Network {
     /// Adds or replaces a node.
     pub(crate) fn put(&mut self, registration: &Registration, is_usable: bool) {
+        let former = self.nodes.get_mut(&registration.loopback);
+        let lost_hosts = former.map(|former| std::mem::take(&mut former.lost_hosts)).unwrap_or_default();
         let node = NetworkNode {
             name: registration.name.clone(),
             end_mt: registration.end_mt,
@@ -56,6 +60,7 @@ impl Network {
             links: by_neighbour(&registration.links),
             hops: BTreeMap::new(),
             unreachable: BTreeSet::new(),
+            lost_hosts,
             is_usable,
         };
         let own = registration.loopback;
@@ -146,6 +151,23 @@ impl Network {
         self.set_unreachable(loopback, &all)
     }
 
+    /// Sets the hosts whose links to a node are down; returns whether they are others than before.
+    pub(crate) fn set_lost_hosts(&mut self, loopback: Ipv6Addr, reported: &[Prefix]) -> bool {
+        let Some(node) = self.nodes.get_mut(&loopback).filter(|node| node.lost_hosts != reported) else { return false };
+        node.lost_hosts = reported.to_vec();
+        true
+    }
+
+    /// Whether the link of a host to a node is down.
+    pub(crate) fn is_lost(&self, host: Ipv6Addr, node: Ipv6Addr) -> bool {
+        self.node(node).is_some_and(|node| node.lost_hosts.iter().any(|prefix| prefix.contains(host)))
+    }
+
+    /// Whether links of hosts to a node are down.
+    pub(crate) fn has_lost_hosts(&self, node: Ipv6Addr) -> bool {
+        self.node(node).is_some_and(|node| !node.lost_hosts.is_empty())
+    }
+
     /// Whether a node has links, and an end of each reports the other as unreachable.
     pub(crate) fn is_isolated(&self, loopback: Ipv6Addr) -> bool {
         let mut hops = self.hops(loopback).peekable();
@@ -184,10 +206,12 @@ impl Network {
     }
 
     /// The node that a host is attached to: the one with the longest prefix. Of several with the same prefix the first
-    /// by loopback that new trees may use, or the first.
+    /// by loopback that new trees may use and whose link to the host is not down, or that they may use, or the first.
     pub(crate) fn node_of_host(&self, host: Ipv6Addr) -> Option<Ipv6Addr> {
         let nodes = self.nodes_of_host(host)?;
-        nodes.iter().find(|node| self.is_usable(**node)).or_else(|| nodes.first()).copied()
+        let usable = || nodes.iter().filter(|node| self.is_usable(**node));
+        let attached = usable().find(|node| !self.is_lost(host, **node));
+        attached.or_else(|| usable().next()).or_else(|| nodes.first()).copied()
     }
 
     /// Whether a host is attached to a node, perhaps beside others.

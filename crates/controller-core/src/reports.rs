@@ -18,6 +18,7 @@ const MAX_BRANCHES: usize = 65_536;
 const MAX_DROPS: usize = 256;
 const MAX_PROGRAMS: usize = 4096;
 const MAX_UNREACHABLE: usize = 4096;
+const MAX_LOST_HOSTS: usize = 4096;
 
 /// Whether a node may have this name: it stands in paths, logs and terminals.
 pub(crate) fn is_node_name(name: &str) -> bool {
@@ -66,7 +67,7 @@ pub(crate) fn bounded(mut sync: Sync) -> Result<Sync, Refusal> {
 }
 
 fn bound_status(status: &mut NodeStatus) {
-    let NodeStatus { ports, groups, drops, programs, unreachable } = status;
+    let NodeStatus { ports, groups, drops, programs, unreachable, lost_hosts } = status;
     cut(ports, MAX_PORTS);
     ports.iter_mut().for_each(|port| bound(&mut port.name));
     cut(groups, MAX_GROUPS);
@@ -79,6 +80,7 @@ fn bound_status(status: &mut NodeStatus) {
     *drops = counted.map(|(name, count)| (bounded_text(&name), count)).collect();
     cut(programs, MAX_PROGRAMS);
     cut(unreachable, MAX_UNREACHABLE);
+    cut(lost_hosts, MAX_LOST_HOSTS);
     programs.iter_mut().for_each(bound);
 }
 
@@ -162,9 +164,11 @@ mod tests {
             drops: (0..MAX_DROPS + 1).map(|number| (format!("{number:0999}"), 1)).collect(),
             programs: vec!["p".repeat(999); MAX_PROGRAMS + 1],
             unreachable: vec![std::net::Ipv6Addr::LOCALHOST; MAX_UNREACHABLE + 1],
+            lost_hosts: vec!["::/0".parse().unwrap(); MAX_LOST_HOSTS + 1],
         };
         let status = bounded(Sync { status: Some(status), ..Sync::default() }).unwrap().status.unwrap();
         assert_eq!((status.ports.len(), status.programs.len()), (MAX_PORTS, MAX_PROGRAMS));
+        assert_eq!((status.unreachable.len(), status.lost_hosts.len()), (MAX_UNREACHABLE, MAX_LOST_HOSTS));
         assert!(status.drops.len() <= MAX_DROPS);
         let branches: Vec<usize> = status.groups.iter().map(|group| group.branches.len()).collect();
         assert_eq!(branches, [MAX_BRANCHES / 2 + 1, MAX_BRANCHES / 2 - 1, 0]);

@@ -115,6 +115,7 @@ pub(crate) fn configuration(plan: &ControllerPlan, secrets: &Secrets, directory:
     let file = File {
         // Its own address may be assigned later.
         listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, plan.port))],
+        shared_hosts: plan.shared_hosts.iter().map(Prefix::to_string).collect(),
         // An administrator's groups are those of the tenant `default`.
         tenant: plan.proxies.iter().map(TenantSection::new).collect(),
         tls: TlsSection { certificate: directory.join(CERTIFICATE), key: directory.join(KEY) },
@@ -127,6 +128,8 @@ pub(crate) fn configuration(plan: &ControllerPlan, secrets: &Secrets, directory:
 #[derive(Serialize)]
 struct File {
     listen: [SocketAddr; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shared_hosts: Vec<String>,
     tls: TlsSection,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tenant: Vec<TenantSection>,

@@ -10,8 +10,8 @@ mod process;
 
 pub use configuration::{
     Configuration, ControllerLink, ControllerSettings, DaemonSettings, Denied, DenyList, DenyListSettings,
-    EntropyRoutes, InterfaceFacts, IsisCircuit, IsisSettings, OspfCircuit, OspfSettings, PathsFile, PortInterface,
-    Purpose, Side, entropy_routes, parse_duration,
+    EntropyRoutes, HostLinks, InterfaceFacts, IsisCircuit, IsisSettings, OspfCircuit, OspfSettings, PathsFile,
+    PortInterface, Purpose, Side, entropy_routes, parse_duration,
 };
 pub use process::{
     GroupCountersReport, GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport,

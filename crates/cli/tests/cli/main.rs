@@ -26,6 +26,7 @@ mod lab_congestion;
 mod lab_containerlab;
 mod lab_controller;
 mod lab_directory;
+mod lab_dual_homed;
 mod lab_fragments;
 mod lab_ipv4;
 mod lab_ipv4_groups;

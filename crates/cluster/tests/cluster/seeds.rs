@@ -76,7 +76,7 @@ fn receivers_answer_by_either_node() {
     let summary = summary::run(&config, &with_peers, &|_| true);
     assert!(summary.findings.is_empty(), "{:#?}", summary.failures);
     assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
-    for event in ["response passed on", "receiver moved"] {
+    for event in ["response passed on", "receiver moved", "host link cut"] {
         assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}: {:?}", summary.counts);
     }
 }

@@ -1,9 +1,10 @@
-//! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280).
+//! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280, D282).
 
 use super::Core;
 use crate::refusal::Refusal;
 use srdma_api::FIRST_PROTOCOL;
 use srdma_group::{Move, Record};
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
@@ -53,13 +54,17 @@ impl Core {
             node == other
         };
         let other_edge = |receiver: &srdma_group::Receiver| {
-            let edge = nodes.get(receiver.edge.0)?.loopback;
-            if !self.network.has_left(receiver.address, edge) && !self.is_out_of_service(edge) {
+            let (host, edge) = (receiver.address, nodes.get(receiver.edge.0)?.loopback);
+            let is_lost = self.network.is_lost(host, edge);
+            if !is_lost && !self.network.has_left(host, edge) && !self.is_out_of_service(edge) {
                 return None;
             }
-            let others = self.network.edges_of_host(receiver.address).filter(|other| !is_below(*other, edge));
+            let others = self.network.edges_of_host(host).filter(|other| !is_below(*other, edge));
+            let others = others.filter(|other| !self.network.is_lost(host, *other));
+            // The other link may be down as well, which its node has to say first.
+            let others = others.filter(|other| !is_lost || self.has_reported(*other));
             let other = others.min_by_key(|other| (!above.contains_key(other), *other))?;
-            Some((receiver.address, other))
+            Some((host, other))
         };
         record.receivers.iter().filter_map(other_edge).collect()
     }
@@ -76,6 +81,22 @@ impl Core {
         node.session.is_some() || has_lease || self.network.is_isolated(edge)
     }
 
+    /// Whether a node has reported since it registered.
+    fn has_reported(&self, node: Ipv6Addr) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.status.is_some())
+    }
+
+    /// A node reports hosts whose links to it are down, or reports for the first time since it registered (D282).
+    pub(super) fn hosts_reported(&mut self, node: Ipv6Addr, lost_hosts: &[Prefix], is_first: bool) {
+        if self.settings.shared_hosts.is_empty() {
+            return;
+        }
+        if self.network.set_lost_hosts(node, lost_hosts) || is_first {
+            self.network_version += 1;
+            self.follow_hosts(node);
+        }
+    }
+
     /// The move, with the nodes that the tree needs for it.
     fn moving(&self, id: u32, record: &Record, receivers: BTreeMap<Ipv6Addr, Ipv6Addr>) -> Result<Move, Refusal> {
         let (new_nodes, link_mtu) = self.nodes_for(id, record, receivers.values().copied())?;
@@ -89,7 +110,8 @@ impl Core {
         }
         let is_waiting = |group: &super::Group| {
             let nodes = group.record.as_ref().map(|record| record.tree.nodes()).unwrap_or_default();
-            nodes.iter().any(|one| one.role.has_receivers() && !self.network.is_usable(one.loopback))
+            let is_lacking = |edge: Ipv6Addr| !self.network.is_usable(edge) || self.network.has_lost_hosts(edge);
+            nodes.iter().any(|one| one.role.has_receivers() && is_lacking(one.loopback))
         };
         let waiting = self.groups.iter().filter(|(_, group)| is_waiting(group)).map(|(id, _)| *id);
         let concerned: BTreeSet<u32> = waiting.chain(self.groups_of_node.of(node)).collect();

@@ -54,6 +54,7 @@ impl Core {
         let (name, is_changed) = (node.name.clone(), before != Some(node.row()));
         self.nodes.insert(loopback, node);
         self.update_network(loopback);
+        self.network.set_lost_hosts(loopback, &[]);
         if is_changed {
             self.write_node(loopback);
         }
@@ -138,7 +139,10 @@ impl Core {
         }
         if let Some(status) = sync.status {
             let down = self.network.set_unreachable(loopback, &status.unreachable);
+            let is_first = self.nodes.get(&loopback).is_some_and(|node| node.status.is_none());
+            let lost_hosts = status.lost_hosts.clone();
             self.note_status(loopback, status);
+            self.hosts_reported(loopback, &lost_hosts, is_first);
             self.note_arrears(loopback);
             self.avoid_links(loopback, &down);
         }

@@ -308,6 +308,12 @@ impl Cluster {
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { unreachable, ..NodeStatus::default() });
     }
 
+    /// A node reports hosts whose links to it are down.
+    pub(crate) fn report_lost(&mut self, node: u16, hosts: &[&str]) {
+        let lost_hosts = hosts.iter().map(|prefix| prefix.parse().unwrap()).collect();
+        self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { lost_hosts, ..NodeStatus::default() });
+    }
+
     /// A node reports a neighbour as unreachable at once, beside its status.
     pub(crate) fn hint(&mut self, node: u16, neighbour: u16) {
         let name = format!("N{node}");

@@ -179,3 +179,98 @@ fn a_move_survives_restarts_of_the_controller() {
         are_all_at(&mut cluster, 2);
     }
 }
+
+const ALL: &str = "2001:db8:d0::/64";
+
+/// D282: the link of a host to its edge is down. It moves by itself, with those of the same prefix.
+#[test]
+fn receivers_leave_an_edge_whose_link_to_them_is_down() {
+    for lost in [&[ALL][..], &["2001:db8:d0::1/128", "2001:db8:d0::2/128"]] {
+        let mut cluster = cluster();
+        cluster.report_lost(1, lost);
+        cluster.pass(500);
+        are_all_at(&mut cluster, 2);
+        assert_eq!(cluster.group().summary.epoch, 2, "one change moves all");
+        // There is no way back, until the other link is down.
+        cluster.report_lost(1, &[]);
+        cluster.pass(1000);
+        are_all_at(&mut cluster, 2);
+        cluster.report_lost(2, lost);
+        cluster.pass(1000);
+        are_all_at(&mut cluster, 1);
+    }
+}
+
+#[test]
+fn one_host_moves_alone() {
+    let mut cluster = cluster();
+    cluster.report_lost(1, &["2001:db8:d0::2/128", "2001:db8:1::/64"]);
+    cluster.pass(500);
+    assert_eq!((at(&cluster, 1), at(&cluster, 2)), ([shared(1)].into(), [shared(2)].into()));
+    assert_eq!(cluster.acknowledged().len(), 3);
+}
+
+/// Both links are down: nothing moves, in either order of the reports, and the first that is up again serves the receivers.
+#[test]
+fn receivers_without_any_link_stay() {
+    for (first, returns) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let mut cluster = cluster();
+        cluster.report_lost(2, &[ALL]);
+        if first == 2 {
+            cluster.pass(500);
+        }
+        cluster.report_lost(1, &[ALL]);
+        cluster.pass(500);
+        let (edge, epoch) = (if at(&cluster, 1).is_empty() { 2 } else { 1 }, cluster.group().summary.epoch);
+        assert!(epoch <= 2, "at most one move, before both were known");
+        cluster.pass(3000);
+        assert_eq!((at(&cluster, edge).len(), cluster.group().summary.epoch), (2, epoch));
+        cluster.report_lost(returns, &[]);
+        cluster.pass(1000);
+        are_all_at(&mut cluster, returns);
+    }
+}
+
+/// A dead edge keeps its receivers while their other link is down.
+#[test]
+fn receivers_of_a_dead_edge_wait_for_their_other_link() {
+    let mut cluster = cluster();
+    cluster.report_lost(2, &[ALL]);
+    cluster.pass(200);
+    cluster.disconnect(1);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    assert_eq!(at(&cluster, 2), BTreeSet::new());
+    cluster.report_lost(2, &[]);
+    cluster.pass(500);
+    are_all_at(&mut cluster, 2);
+}
+
+/// After a restart of the controller nothing moves to an edge that has not said how its links are.
+#[test]
+fn a_restart_of_the_controller_forgets_no_link() {
+    let mut cluster = cluster();
+    cluster.report_lost(2, &[ALL]);
+    cluster.pass(200);
+    cluster.report_lost(1, &[ALL]);
+    cluster.pass(200);
+    for _ in 0..3 {
+        cluster.restart();
+        cluster.pass(1000);
+        assert_eq!((at(&cluster, 1).len(), cluster.group().summary.epoch), (2, 1));
+    }
+    cluster.report_lost(2, &[]);
+    cluster.pass(1000);
+    are_all_at(&mut cluster, 2);
+}
+
+/// New receivers are attached to the edge whose link to them is up.
+#[test]
+fn receivers_join_where_their_link_is_up() {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[receiver(3, 1)], OnFailure::Strict);
+    cluster.report_lost(1, &[ALL]);
+    cluster.pass(200);
+    cluster.join(shared(1)).unwrap();
+    cluster.pass(500);
+    assert_eq!((at(&cluster, 1), at(&cluster, 2)), (BTreeSet::new(), [shared(1)].into()));
+}

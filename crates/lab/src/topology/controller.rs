@@ -27,8 +27,9 @@ pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked
         return wrong(section.span().start, "port 0: expected 1 to 65535");
     }
     let proxies = section.proxies.as_ref().map(prefix).transpose()?;
+    let shared_hosts = section.shared_hosts.iter().map(prefix).collect::<Checked<_>>()?;
     let group = section.group.as_ref().map(|group| self::group(group, at, nodes)).transpose()?;
-    Ok(ControllerPlan { node, address, port, proxies, group })
+    Ok(ControllerPlan { node, address, port, proxies, shared_hosts, group })
 }
 
 /// The group to create; `at` is the position for errors about missing keys.

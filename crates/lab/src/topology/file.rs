@@ -124,6 +124,8 @@ pub(super) struct ControllerSection {
     pub(super) node: Spanned<String>,
     pub(super) port: Option<Spanned<u16>>,
     pub(super) proxies: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) shared_hosts: Vec<Spanned<String>>,
     pub(super) group: Option<ControlledSection>,
 }
 

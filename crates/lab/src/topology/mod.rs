@@ -180,6 +180,8 @@ pub struct ControllerPlan {
     pub port: u16,
     /// Pool of Proxy Addresses for groups that name none.
     pub proxies: Option<Prefix>,
+    /// Hosts that may be attached to several nodes.
+    pub shared_hosts: Vec<Prefix>,
     /// The group that `run` creates there.
     pub group: Option<ControlledGroup>,
 }

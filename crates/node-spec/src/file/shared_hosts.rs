@@ -1,6 +1,6 @@
 //! `[[shared_hosts]]`: hosts that are attached to another node as well.
 
-use super::{HostAddress, Located};
+use super::{HostAddress, Located, PortName};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::SharedHosts;
 use srdma_wire::Prefix;
@@ -12,6 +12,8 @@ pub struct SharedHostsSection {
     pub proxies: Located<Prefix>,
     pub peer: Located<HostAddress>,
     pub sid: Located<HostAddress>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Located<PortName>>,
 }
 
 impl SharedHostsSection {
@@ -21,6 +23,7 @@ impl SharedHostsSection {
             proxies: (*proxies).into(),
             peer: HostAddress(*peer).into(),
             sid: HostAddress(*sid).into(),
+            ports: Vec::new(),
         }
     }
 }

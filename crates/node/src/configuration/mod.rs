@@ -45,6 +45,7 @@ pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use ospf::{OspfCircuit, OspfSettings};
 pub use paths_file::PathsFile;
+pub use shared_hosts::HostLinks;
 pub use sides::Side;
 use srdma_dataplane::{ConfigError, Node};
 use srdma_frame::PortId;
@@ -64,6 +65,8 @@ pub struct Configuration {
     pub interfaces: Vec<PortInterface>,
     /// Destinations whose packets the node forwards itself, although nothing but a route leads there.
     pub forwards: Vec<Prefix>,
+    /// The ports of hosts that are attached to another node as well.
+    pub host_links: Vec<HostLinks>,
     /// The settings of the daemon.
     pub daemon: DaemonSettings,
     /// Settings of IS-IS, if it is on.
@@ -164,6 +167,7 @@ impl Configuration {
         border::check_open(&file, purpose, &draft)?;
         workers::check(&file, &daemon, &draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value.0).collect();
+        let host_links = shared_hosts::host_links(&file, &node)?;
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let ospf = ospf::settings(&file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
@@ -171,7 +175,18 @@ impl Configuration {
         let of_keys = (!file.hmac_key.is_empty()).then(|| path.to_owned());
         let private_files = of_keys.into_iter().chain(isis::secret_file(path, &file)).collect();
         let spec = NodeSpec { node, entries: draft.entries };
-        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, ospf, controller, deny_list })
+        Ok(Configuration {
+            private_files,
+            spec,
+            interfaces,
+            forwards,
+            host_links,
+            daemon,
+            isis,
+            ospf,
+            controller,
+            deny_list,
+        })
     }
 }
 

@@ -1,8 +1,10 @@
 //! Status of the node, as sent to the controller.
 
-use crate::configuration::{ControllerLink, ControllerSettings};
+use crate::configuration::{ControllerLink, ControllerSettings, HostLinks};
 use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, RepairSnapshot, Snapshot};
 use srdma_api::{BranchStatus, GroupRepairStatus, GroupStatus, NodeStatus, PortStatus};
+use srdma_frame::PortId;
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -10,6 +12,7 @@ use std::net::Ipv6Addr;
 pub(in crate::daemon) fn status_of(
     snapshot: &Snapshot,
     settings: &ControllerSettings,
+    host_links: &[HostLinks],
     is_of_controller: impl Fn(u32) -> bool,
 ) -> NodeStatus {
     let port = |(index, port): (usize, &PortSnapshot)| PortStatus {
@@ -30,7 +33,15 @@ pub(in crate::daemon) fn status_of(
         drops,
         programs: steered.map(|flow| format!("{} {}", flow.destination, flow.path)).collect(),
         unreachable: unreachable(snapshot, settings),
+        lost_hosts: lost_hosts(snapshot, host_links),
     }
+}
+
+/// The hosts of which no port has its link (D282).
+fn lost_hosts(snapshot: &Snapshot, host_links: &[HostLinks]) -> Vec<Prefix> {
+    let has_link = |port: &PortId| snapshot.ports.get(port.index()).is_some_and(|port| port.is_up);
+    let lost = host_links.iter().filter(|links| !links.ports.iter().any(has_link));
+    lost.map(|links| links.hosts).collect()
 }
 
 /// The neighbours by links of the controller whose session was up and is down. One that was never up, or is disabled,
@@ -95,7 +106,6 @@ mod tests {
     use super::*;
     use crate::configuration::{Configuration, Purpose};
     use crate::daemon::snapshot::{BfdSnapshot, ConfigurationSnapshot, DaemonState, PortState};
-    use srdma_frame::PortId;
     use srdma_io::DriverStatistics;
     use std::path::Path;
 
@@ -165,7 +175,7 @@ mod tests {
             links,
             hosts: Vec::new(),
         };
-        let named = |bfd| status_of(&snapshot(bfd), &settings, |_| true).unreachable;
+        let named = |bfd| status_of(&snapshot(bfd), &settings, &[], |_| true).unreachable;
         let sessions = |lost: [bool; 4]| {
             vec![
                 session("fe80::10", Some("p0"), lost[0]),
@@ -177,5 +187,26 @@ mod tests {
         assert_eq!(named(sessions([false; 4])), [Ipv6Addr::UNSPECIFIED; 0]);
         assert_eq!(named(sessions([true, false, false, true])), [address("2001:db8::10")]);
         assert_eq!(named(sessions([false, true, true, false])), [address("2001:db8::11"), address("2001:db8::12")]);
+    }
+
+    /// D282: hosts are lost when the last of their ports has lost its link.
+    #[test]
+    fn hosts_without_a_link_are_named() {
+        let prefix = |text: &str| text.parse::<Prefix>().unwrap();
+        let links = |hosts: &str, ports: &[u16]| HostLinks {
+            hosts: prefix(hosts),
+            ports: ports.iter().copied().map(PortId).collect(),
+        };
+        let all =
+            [links("2001:db8:d0::/64", &[0]), links("2001:db8:d1::/64", &[0, 1]), links("2001:db8:d2::1/128", &[1])];
+        let named = |is_up: [bool; 2]| {
+            let mut snapshot = snapshot(Vec::new());
+            snapshot.ports.iter_mut().zip(is_up).for_each(|(port, is_up)| port.is_up = is_up);
+            lost_hosts(&snapshot, &all)
+        };
+        assert_eq!(named([true, true]), []);
+        assert_eq!(named([false, true]), [prefix("2001:db8:d0::/64")]);
+        assert_eq!(named([true, false]), [prefix("2001:db8:d2::1/128")]);
+        assert_eq!(named([false, false]), all.map(|links| links.hosts));
     }
 }

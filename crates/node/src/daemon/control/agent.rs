@@ -1,7 +1,7 @@
 //! The controller's agent in the control task: applies orders, and sends status.
 
 use super::Control;
-use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
+use crate::configuration::{Configuration, ControllerLink, ControllerSettings, HostLinks};
 use crate::daemon::agent::{ControllerClient, ControllerEvent, HintClient, neighbour_of, status_of};
 use crate::daemon::error::DaemonError;
 use crate::daemon::handle::Died;
@@ -63,13 +63,13 @@ impl ControllerSide {
     }
 
     /// Sets the status and the pending evictions from a snapshot.
-    pub(super) fn observe(&mut self, snapshot: &Snapshot, settings: &ControllerSettings) {
+    pub(super) fn observe(&mut self, snapshot: &Snapshot, settings: &ControllerSettings, host_links: &[HostLinks]) {
         let table = &self.agent.table;
         let groups = snapshot.groups.iter().filter(|group| table.contains(group.id));
         self.agent.evictions.set(groups.flat_map(|group| {
             group.to_evict.iter().map(|eviction| (group.id, eviction.receiver, eviction.cause.name()))
         }));
-        let status = status_of(snapshot, settings, |group| table.contains(group));
+        let status = status_of(snapshot, settings, host_links, |group| table.contains(group));
         self.agent.set_status(status);
     }
 

@@ -111,7 +111,7 @@ impl Control {
         let snapshot = self.data.snapshot(Box::new(state)).await?;
         self.say_whom_to_evict(&snapshot);
         if let Some(settings) = &self.configuration.controller {
-            self.controller.observe(&snapshot, settings);
+            self.controller.observe(&snapshot, settings, &self.configuration.host_links);
         }
         let inquiries = Inquiries { isis: self.isis.inquiry(), ospf: self.ospf.inquiry() };
         self.reporting.publish(snapshot, inquiries);

@@ -253,6 +253,12 @@ fn shared_hosts() {
     refused_with(file, &everything, "34: ::/0 are no Proxy Addresses: every address would be one");
     let one = right.replace("c0::/48", "c0::1");
     refused_with(file, &one, "33: shared hosts: 2001:db8:c0::1/128 is one Proxy Address, expected a prefix of all");
+    let ports = |list: &str| format!("{right}ports = {list}\n");
+    let links = parse(&format!("{file}{}", ports("['down', 'up']"))).expect("right").host_links;
+    assert_eq!(links.len(), 1);
+    assert_eq!((links[0].hosts.to_string().as_str(), links[0].ports.len()), ("2001:db8:d0::/64", 2));
+    refused_with(file, &ports("['left']"), "37: unknown port left: ports are up, down");
+    refused_with(file, &ports("['up',\n'up']"), "38: port up stands in this section twice");
     let route = right.replace("2001:db8:c0::/48", "2001:db8:1::/64");
     refused_with(
         file,
