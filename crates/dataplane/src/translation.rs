@@ -2,7 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
-use srdma_frame::{Frame, Pool};
+use srdma_frame::{Frame, Pool, Segment};
 use srdma_wire::translation::{self, LONGER, NotTranslated, Translated};
 use srdma_wire::{EtherType, Icrc, Ipv4View, View};
 use zerocopy::{Immutable, IntoBytes};
@@ -21,7 +21,7 @@ pub(crate) fn to_ipv6(frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReas
     head.copy_within(LONGER..LONGER + IPV6, 0);
     head[IPV6 - 2..IPV6].copy_from_slice(&EtherType::IPV6.0.to_be_bytes());
     write(&translated, AFTER_IPV6, frame, pool);
-    Ok(())
+    into_segments(frame, pool)
 }
 
 /// Translates the IPv6 packet in a frame, which ends with it. The Ethernet header is left open.
@@ -49,6 +49,19 @@ fn write<H: IntoBytes + Immutable>(translated: &Translated<H>, udp: usize, frame
     if !frame.put_last_four(translated.icrc.0, pool) {
         frame.set_tail(translated.icrc.0);
     }
+}
+
+/// Moves a tail into a segment: the copies of a frame share its segments, and each has a tail of its own.
+fn into_segments(frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    let Some(tail) = frame.tail().first_chunk::<{ Icrc::LEN }>().copied() else { return Ok(()) };
+    let chunk = pool.allocate_small().ok_or(DropReason::NoBuffer)?;
+    pool.octets_mut(chunk)[..tail.len()].copy_from_slice(&tail);
+    frame.cut(tail.len(), pool);
+    if frame.append(Segment::new(chunk, 0, tail.len())) {
+        return Ok(());
+    }
+    pool.release(chunk);
+    Err(DropReason::NoBuffer)
 }
 
 fn reason(refusal: NotTranslated) -> DropReason {

@@ -428,6 +428,21 @@ proptest! {
         prop_assert_eq!(edge.send(0, &sent[0].1), copies.collect::<Vec<_>>());
     }
 
+    /// The same where the ICRC begins in one chunk of the frame and ends in the next.
+    #[test]
+    fn an_icrc_in_two_chunks_is_translated(receivers in any_receivers(), len in 3760usize..3800) {
+        let packet = request(0x04, 0, &vec![7; len], false, (0, 0));
+        let mut record = record(&receivers);
+        record.policy.lists = ListMode::Provisioned;
+        let sent = headend_of(record.clone()).send(0, &packet);
+        let mut translated = model::in_ipv6(&packet);
+        translated[7] -= 1;
+        prop_assert_eq!(sent.len(), 1);
+        prop_assert_eq!(&sent[0].1[40 + 24..], &translated);
+        let copies = receivers.iter().map(|receiver| (1, model::copy_for(&translated, receiver, BASE)));
+        prop_assert_eq!(edge_of(record, |_| ()).send(0, &sent[0].1), copies.collect::<Vec<_>>());
+    }
+
     /// D10: damage on the way is not repaired, whichever translation it meets.
     #[test]
     fn damage_is_not_repaired(receivers in any_receivers(), at in 40usize..1000, bit in 0u8..8) {
