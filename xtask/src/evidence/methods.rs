@@ -88,10 +88,10 @@ const EVALUATIONS: [Evaluation; 6] = [
         variants: &["pfc", "dcqcn-published", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc"],
     },
     Evaluation {
-        name: "incast-dc-others-published",
-        about: "published parameters of DCQCN+ and NSCC in incast-dc.toml",
+        name: "incast-dc-others-selected",
+        about: "DCQCN+ and NSCC in incast-dc.toml: published parameters, and the selected sets",
         file: "incast-dc",
-        variants: &["dcqcn-plus", "nscc-published"],
+        variants: &["dcqcn-plus", "plus-4us", "plus-50us", "nscc-published", "nscc"],
     },
     Evaluation {
         name: "incast-dc-selected",
