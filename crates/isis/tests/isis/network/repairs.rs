@@ -1,5 +1,5 @@
-//! Repair paths around links (D265): packets that take them while all other systems have their old tables, link by link in random
-//! networks, against distances of a slow model.
+//! Repair paths around links (D265): packets that take them while all other systems have their old tables, link by link
+//! in random networks, against distances of a slow model.
 
 use super::net::{Net, config, locator, system};
 use super::{all_distances, chance, random_links};
@@ -140,8 +140,8 @@ fn packets_reach_their_destination_around_every_failed_link() {
     assert!((0..=2).all(|length| by_length.contains_key(&length)), "{by_length:?}");
 }
 
-/// A ring of equal metrics: from 0 to its neighbour 1 by the other way round. Of five systems the opposite one is in both
-/// spaces; of four one more SID is needed, that of an adjacency.
+/// D265. A ring of equal metrics: from 0 to its neighbour 1 by the other way round. Of five systems the opposite one is
+/// in both spaces; of four one more SID is needed, that of an adjacency.
 #[test]
 fn in_a_ring_it_takes_one_sid_and_a_link_more_takes_that_of_an_adjacency() {
     let ring = |metric: u32| -> Links { vec![(0, 1, 10), (1, 2, 10), (2, 3, metric), (3, 4, 10), (4, 0, 10)] };
@@ -207,7 +207,8 @@ fn sids_on_a_lan_are_those_of_its_neighbours() {
     assert_eq!(repair.path.len(), 3, "with the pseudonode: {repair:?}");
 }
 
-/// Without a SID that decapsulates there is no repair path that needs one; with a loop-free neighbour none is needed.
+/// D265: without a SID that decapsulates there is no repair path that needs one; with a loop-free neighbour none is
+/// needed.
 #[test]
 fn what_cannot_be_encapsulated_is_not_repaired() {
     let links = vec![(0, 1, 10), (1, 2, 10), (2, 3, 10), (3, 4, 10), (4, 0, 10)];
