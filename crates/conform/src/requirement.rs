@@ -15,13 +15,15 @@ pub struct Requirement {
 const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
 
 /// Sections of RFCs that cases are about.
-const SECTIONS: [(&str, &str); 22] = [
+const SECTIONS: [(&str, &str); 24] = [
     ("RFC 1812 5.2.2", "An IPv4 packet whose header is wrong is discarded."),
+    ("RFC 2473 7.2", "The end of a tunnel puts fragments of a tunnel packet together."),
     ("RFC 6040 4.2", "Decapsulation: the ECN field of the packet follows from the inner and the outer one."),
     (
         "RFC 8200 3",
         "A node that forwards decrements the hop limit, and discards and reports packets whose hop limit is used up.",
     ),
+    ("RFC 8200 4.5", "Fragments are put together in any order, by source, destination and Identification."),
     ("RFC 8754 4.3.1.1", "The SRH is processed at a local SID: Segments Left, Last Entry, hop limit, next segment."),
     ("RFC 8754 4.3.2", "A packet for another node is forwarded, and its SRH is not processed."),
     ("RFC 8986 4.1", "End."),
