@@ -50,7 +50,7 @@ struct Column {
     decimals: usize,
 }
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column { heading: "short flows, slowdown p99", measure: "short flows, slowdown p99", divisor: 1.0, decimals: 1 },
     Column { heading: "median", measure: "short flows, slowdown median", divisor: 1.0, decimals: 2 },
     Column { heading: "other flows, p99", measure: "other flows, slowdown p99", divisor: 1.0, decimals: 1 },
@@ -65,6 +65,7 @@ const COLUMNS: [Column; 9] = [
         divisor: 1e3,
         decimals: 1,
     },
+    Column { heading: "unfinished", measure: "flows unfinished", divisor: 1.0, decimals: 0 },
 ];
 
 /// Variants with the seeds of their evaluation, by table.
@@ -80,7 +81,7 @@ struct Evaluation {
 const PUBLISHED: &[&str] =
     &["pfc", "dcqcn-published", "dcqcn-plus", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc", "nscc-published"];
 
-const EVALUATIONS: [Evaluation; 6] = [
+const EVALUATIONS: [Evaluation; 8] = [
     Evaluation {
         name: "incast-dc-published",
         about: "published parameters in incast-dc.toml",
@@ -127,13 +128,51 @@ const EVALUATIONS: [Evaluation; 6] = [
         file: "multicast-incast",
         variants: PUBLISHED,
     },
+    Evaluation {
+        name: "incast-dc-400g-selected",
+        about: "the sets that the sweep of incast-dc-400g selects, with the seeds of the evaluation",
+        file: "sweeps/incast-dc-400g",
+        variants: &[
+            "cnp-4us-k44-published-t10-ai4000",
+            "cnp-50us-k600-f2000-t10-ai4000",
+            "fast-cnp-4us-k80-t10-ai4000",
+            "fast-cnp-50us-k600-f2000-t10-ai4000",
+            "rate-dcqcn-50us-k44-published-t10-ai4000",
+            "plus-4us-k200-f2000-t10-ai4000",
+            "plus-50us-k600-f2000-t10-ai4000",
+            "nscc-k44-published-t-half",
+            "trace-w4000-every",
+            "fast-cnp-trace-50us-k80-w-published-5us",
+        ],
+    },
+    Evaluation {
+        name: "multicast-incast-selected",
+        about: "the sets that the sweep of multicast-incast selects, with the seeds of the evaluation",
+        file: "sweeps/multicast-incast",
+        variants: &[
+            "cnp-4us-k14-published-t10-ai1000",
+            "cnp-50us-k20-t10-ai1000",
+            "fast-cnp-4us-k20-t10-ai1000",
+            "fast-cnp-50us-k150-f500-t10-ai1000",
+            "rate-dcqcn-50us-k20-t10-ai1000",
+            "plus-4us-k14-published-t10-ai1000",
+            "plus-50us-k20-t10-ai1000",
+            "nscc-k50-f500-t-half",
+            "trace-w4000-5us",
+            "fast-cnp-trace-50us-k150-f500-w4000-5us",
+        ],
+    },
 ];
 
+/// Seeds of the evaluation, for sweeps: those are run with seed 101.
+const OF_EVALUATION: &str = " --first 201 --seeds 10";
+
 /// Variants with the seeds of the evaluation.
-pub(super) fn evaluations() -> [Job; 6] {
+pub(super) fn evaluations() -> [Job; 8] {
     EVALUATIONS.map(|Evaluation { name, about, file, variants: of }| {
+        let seeds = if file.starts_with("sweeps/") { OF_EVALUATION } else { "" };
         let step = |variant: &&str| {
-            Step::srdma(format!("sim scenarios/{file}.toml --variant {variant} --json"), &["/variants"])
+            Step::srdma(format!("sim scenarios/{file}.toml --variant {variant}{seeds} --json"), &["/variants"])
         };
         Job { name, about, is_quick: false, steps: of.iter().map(step).collect(), table: variants }
     })
@@ -162,8 +201,10 @@ fn variants(results: &[Value]) -> Result<String> {
 
 impl Column {
     fn cell(&self, variant: &Value) -> Result<String> {
-        // A measure that no run has is not in the results.
-        let Some(spread) = variant["measures"].get(self.measure) else { return Ok(String::new()) };
+        // A measure that no run has is not in the results, nor a count that is 0 in all.
+        let Some(spread) = variant["measures"].get(self.measure) else {
+            return Ok(if self.decimals == 0 { "0".to_owned() } else { String::new() });
+        };
         let value = |at: usize| -> Result<String> {
             let value = number(spread, &format!("/{at}"))? / self.divisor;
             Ok(if self.decimals == 0 { grouped(value) } else { format!("{value:.*}", self.decimals) })
@@ -200,7 +241,7 @@ mod tests {
         let table = variants(&[result("v", &measures), result("w", &other)]).unwrap();
         let text = "| variant | victim's share | group's share | peak queue, MB | PAUSE frames |\n|---|---:|---:|---:|---:|\n\
                     | `v` | 0.90 |  | 2.50 (1.00–3.00) | 1,234 (0–2,000) |\n\
-                    | `w` |  | 0.50 (0.50–0.60) | 1.00 |  |\n";
+                    | `w` |  | 0.50 (0.50–0.60) | 1.00 | 0 |\n";
         assert_eq!(table, text);
     }
 }
