@@ -105,7 +105,7 @@ const KNOWN: [Known; 13] = [
     Known {
         departure: linux(
             "fragments",
-            "SIDs do not put fragments together: the first is decapsulated, and forwarded as it is (RFC 2473 section 7.2)",
+            "SIDs do not put fragments together: the first is decapsulated, and its part forwarded (RFC 2473 7.2)",
         ),
         cases: &["end-dx6-fragments"],
         looks: Looks::Cut,
