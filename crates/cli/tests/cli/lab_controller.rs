@@ -1,11 +1,11 @@
 //! The lab `figure1-controller`: nodes that have their groups from a controller, hosts that join by themselves, and what
 //! becomes of a transfer while controller and nodes are killed.
 
-use crate::own_lab::{ControllerAccess, Lab};
+use crate::own_lab::{ControllerAccess, Lab, Running};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,39 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Size of the transfer: it must run long enough for events during it.
 const OCTETS: usize = 80 << 20;
 const RATE: &str = "rate_bits_per_s = 100_000_000";
-
-/// A process that does not outlive the test.
-struct Running(Child);
-
-impl Running {
-    fn kill(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-
-    /// Its output, once it has ended well.
-    #[track_caller]
-    fn output(mut self, who: &str) -> Value {
-        let begin = Instant::now();
-        while self.0.try_wait().expect("a child").is_none() {
-            assert!(begin.elapsed() < PATIENCE, "{who} does not end");
-            sleep(Duration::from_millis(50));
-        }
-        let mut text = String::new();
-        let mut errors = String::new();
-        std::io::Read::read_to_string(self.0.stdout.as_mut().expect("piped"), &mut text).expect("UTF-8");
-        std::io::Read::read_to_string(self.0.stderr.as_mut().expect("piped"), &mut errors).expect("UTF-8");
-        assert!(self.0.wait().expect("ended").success(), "{who}: {text}{errors}");
-        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
 
 /// The lab, whose controller is its own until it is killed.
 struct Network {
@@ -96,7 +63,7 @@ impl Network {
         assert!(killed.expect("kill runs").success());
         self.waits("the controller is gone", |network| controller(&network.lab.lab_status())["is_running"] == false);
         let mut command = self.inside("C", "srdma");
-        let directory = self.state().join("controller");
+        let directory = self.lab.state().join("controller");
         command.args(["controller", "run", "--config"]).arg(directory.join("controller.toml"));
         command.arg("--store").arg(directory.join("store")).stderr(Stdio::inherit());
         self.controller = Some(Running(command.spawn().expect("it starts")));
@@ -149,7 +116,7 @@ impl Network {
         let mut command = self.inside(host, "srdma");
         command.args(["recv", "--group", &format!("{URL}/{group}"), "--json", "--timeout", "50s", "--out"]);
         command.arg(self.path(&format!("{host}-{group}")));
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
+        Running::piped(command)
     }
 
     /// Sends once there are five receivers.
@@ -157,15 +124,11 @@ impl Network {
         let mut command = self.inside("S1", "srdma");
         command.arg("send").arg(self.path("data")).args(["--group", &format!("{URL}/{group}"), "--json"]);
         command.args(["--receivers", "5", "--commit", "--timeout", "50s", "--message", "256KiB"]);
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
-    }
-
-    fn state(&self) -> PathBuf {
-        PathBuf::from(format!("/run/srdma/lab/{NAME}-{}", self.lab.suffix))
+        Running::piped(command)
     }
 
     fn status(&self, node: &str) -> Value {
-        let file = self.state().join("node").join(node).with_extension("toml");
+        let file = self.lab.state().join("node").join(node).with_extension("toml");
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         let output = srdma.args(["status", "--json", "--config"]).arg(file).output().expect("it runs");
         serde_json::from_slice(&output.stdout).unwrap_or_default()
@@ -199,7 +162,7 @@ impl Network {
 
     /// Kills a node by SIGKILL, and starts it again.
     fn restarts(&self, node: &str) -> Running {
-        let file = self.state().join("node").join(node).with_extension("toml");
+        let file = self.lab.state().join("node").join(node).with_extension("toml");
         let running = Command::new("pgrep").args(["-f", &format!("node --config {}", file.display())]).output();
         let pids = String::from_utf8(running.expect("pgrep runs").stdout).expect("numbers");
         for pid in pids.lines() {
@@ -299,9 +262,9 @@ fn a_transfer_survives_changes_of_its_group() {
 
     let first = network.creates("2001:db8:cc::1", "0x100");
     let receivers = ["R1", "R2", "R3", "R4", "R5"].map(|host| (host, network.receives(host, &first)));
-    let sha256 = network.sends(&first).output("S1")["sha256"].clone();
+    let sha256 = network.sends(&first).output("S1", PATIENCE)["sha256"].clone();
     for (host, receiver) in receivers {
-        let result = receiver.output(host);
+        let result = receiver.output(host, PATIENCE);
         assert_eq!((&result["sha256"], &result["matches"]), (&sha256, &Value::Bool(true)), "{host}");
     }
     assert_eq!(network.asks(&["close", &first])["id"].to_string(), first);
@@ -325,13 +288,13 @@ fn a_transfer_survives_changes_of_its_group() {
     let n4 = network.restarts("N4");
     network.waits("N4 has its part again", |network| network.groups_of("N4") == 1);
 
-    assert_eq!(source.output("S1")["sha256"], sha256);
+    assert_eq!(source.output("S1", PATIENCE)["sha256"], sha256);
     for (host, receiver) in [("R1", r1), ("R2", r2), ("R3", r3), ("R4", r4)] {
-        let result = receiver.output(host);
+        let result = receiver.output(host, PATIENCE);
         assert_eq!((&result["sha256"], &result["matches"]), (&sha256, &Value::Bool(true)), "{host}");
     }
     // R6 has everything from J on.
-    let joined = late.output("R6")["joined_psn"].as_u64().expect("it joined late");
+    let joined = late.output("R6", PATIENCE)["joined_psn"].as_u64().expect("it joined late");
     let from = ((joined + (1 << 24) - 0xff_fff0) % (1 << 24)) as usize * 4096;
     let has = fs::read(network.path(&format!("R6-{second}"))).expect("R6 has written");
     assert!(from > 0 && from < OCTETS, "{from}");

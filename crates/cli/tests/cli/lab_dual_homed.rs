@@ -9,16 +9,20 @@
 //!            R1
 //! ```
 
-use crate::own_lab::{ControllerAccess, Lab, wait_until};
+use crate::own_lab::{ControllerAccess, Lab, Running, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 const NAME: &str = "dual-homed";
 const URL: &str = "https://[2001:db8:ff:c::1]:8470";
 const SHARED: &str = "2001:db8:d0::1";
 const OCTETS: usize = 100 << 20;
+
+/// The programs give up before.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The place of the link between L1 and R1 among the links.
 const LINK: usize = 5;
@@ -147,29 +151,6 @@ ends = ["L2", "R1"]
 ends = ["L1", "R2"]
 "#;
 
-/// A process that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Running {
-    /// The last line of JSON of a program that ends well.
-    #[track_caller]
-    fn result(mut self, who: &str) -> Value {
-        let (mut text, mut errors) = (String::new(), String::new());
-        std::io::Read::read_to_string(self.0.stdout.as_mut().expect("piped"), &mut text).expect("UTF-8");
-        std::io::Read::read_to_string(self.0.stderr.as_mut().expect("piped"), &mut errors).expect("UTF-8");
-        assert!(self.0.wait().expect("it ends").success(), "{who}: {text}{errors}");
-        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
-    }
-}
-
 struct Network {
     lab: Lab,
     directory: tempfile::TempDir,
@@ -199,7 +180,7 @@ impl Network {
     fn starts(&self, host: &str, arguments: &[&str]) -> Running {
         let mut command = self.inside(host, env!("CARGO_BIN_EXE_srdma"));
         command.args(arguments).args(["--json", "--timeout", "100s"]);
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
+        Running::piped(command)
     }
 
     #[track_caller]
@@ -219,16 +200,9 @@ impl Network {
         nodes.into_iter().find(has_r1).map(|node| node["name"].clone()).unwrap_or_default()
     }
 
-    fn status(&self, node: &str) -> Value {
-        let socket = format!("/run/srdma/lab/{NAME}-{}/node/{node}.sock", self.lab.suffix);
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        let output = srdma.args(["status", "--json"]).arg(socket).output().expect("it runs");
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
     /// Packets of R1 that a node has passed on, or that were passed on to it.
     fn passed(&self, node: &str, way: &str) -> u64 {
-        self.status(node)["shared_hosts"][0][way]["frames"].as_u64().unwrap_or(0)
+        self.lab.status(node)["shared_hosts"][0][way]["frames"].as_u64().unwrap_or(0)
     }
 
     /// Takes the carrier from both ends of the link between L1 and R1, or gives it back.
@@ -267,9 +241,9 @@ fn a_receiver_outlives_its_link_to_a_leaf() {
 
     // L1, whose loopback is the lower one, serves R1, which responds by L2.
     let count = |node, way| network.passed(node, way);
-    wait_until(|| count("L2", "passed_on") > 20, || format!("nothing passed on: {}", network.status("L2")));
+    wait_until(|| count("L2", "passed_on") > 20, || format!("nothing passed on: {}", network.lab.status("L2")));
     assert_eq!(network.edge(), "L1");
-    wait_until(|| count("L1", "from_peer") > 20, || format!("nothing from L2: {}", network.status("L1")));
+    wait_until(|| count("L1", "from_peer") > 20, || format!("nothing from L2: {}", network.lab.status("L1")));
 
     network.set_link("down");
     wait_until(|| network.edge() == "L2", || format!("R1 is not at L2: {}", network.group(&["show", "1"])));
@@ -278,17 +252,17 @@ fn a_receiver_outlives_its_link_to_a_leaf() {
     network.set_link("up");
     let route = ["-6", "route", "add", "2001:db8:cc::/112", "via", "fe80::1", "dev", "l1", "metric", "5"];
     assert!(network.inside("R1", "ip").args(route).status().expect("ip runs").success());
-    wait_until(|| count("L1", "passed_on") > 20, || format!("nothing passed on: {}", network.status("L1")));
+    wait_until(|| count("L1", "passed_on") > 20, || format!("nothing passed on: {}", network.lab.status("L1")));
     let before = count("L2", "passed_on");
     let group = network.group(&["show", "1"]);
     assert_eq!((network.edge(), &group["receivers"]), (Value::from("L2"), &Value::from(2)), "{group}");
 
-    let sent = sender.result("S1");
+    let sent = sender.output("S1", PATIENCE);
     for (host, receiver) in receivers {
-        let result = receiver.result(host);
+        let result = receiver.output(host, PATIENCE);
         assert_eq!((&result["sha256"], &result["matches"]), (&sent["sha256"], &Value::Bool(true)), "{host}");
         assert!(fs::read(network.path(host)).expect("a copy") == data, "{host}");
     }
     assert_eq!(count("L2", "passed_on"), before, "L2 serves R1");
-    assert!(count("L2", "from_peer") > 20, "{}", network.status("L2"));
+    assert!(count("L2", "from_peer") > 20, "{}", network.lab.status("L2"));
 }

@@ -2,11 +2,9 @@
 //! another node of ours. The hosts are kernels.
 
 use crate::own_lab::{Lab, wait_until};
-use serde_json::Value;
 use srdma_io::namespace::Namespace;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::time::Duration;
 
 /// What is in both networks: hosts H1 and H2, our node P1, and the first lines of P2.
@@ -109,17 +107,9 @@ fn lab(far: &str, driver: &str, replacements: [(&str, &str); 2]) -> Lab {
     lab
 }
 
-fn status(lab: &Lab, node: &str) -> Value {
-    let socket = format!("/run/srdma/lab/ipv4-{}/node/{node}.sock", lab.suffix);
-    let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-    let output = srdma.args(["status", "--json"]).arg(socket).output().expect("the program runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
 /// Packets that the SIDs of a node have processed.
 fn processed(lab: &Lab, node: &str) -> u64 {
-    let status = status(lab, node);
+    let status = lab.status(node);
     let sids = status["sids"].as_array().expect("SIDs");
     sids.iter().map(|sid| sid["frames"].as_u64().expect("a number")).sum()
 }
@@ -155,7 +145,7 @@ fn transfer(from: &Namespace, to: &Namespace, address: &str) {
 /// Both ways: pings of several lengths, one that has to be fragmented, MTUs that are told, and TCP.
 fn both_ways(lab: &Lab) {
     let [h1, h2] = ["H1", "H2"].map(|host| lab.existing(host));
-    wait_until(|| ping(&h1, "-c 1 -W 1", "10.2.0.2").1 == 1, || format!("{}", status(lab, "P1")));
+    wait_until(|| ping(&h1, "-c 1 -W 1", "10.2.0.2").1 == 1, || format!("{}", lab.status("P1")));
     for (host, to) in [(&h1, "10.2.0.2"), (&h2, "10.1.0.2")] {
         for size in [0, 56, 1300] {
             let (text, replies) = ping(host, &format!("-c 5 -i 0.05 -W 5 -s {size}"), to);
@@ -182,7 +172,7 @@ fn a_vpn_between_a_node_and_a_linux_kernel() {
     for (driver, fast_path) in [("auto", "false"), ("af_packet", "false"), ("auto", "true")] {
         let lab = lab(KERNEL, driver, [("FAST_PATH", fast_path), ("END_DT4", "End.DT4")]);
         both_ways(&lab);
-        wait_until(|| processed(&lab, "P1") > 100, || format!("{driver}: {}", status(&lab, "P1")["sids"]));
+        wait_until(|| processed(&lab, "P1") > 100, || format!("{driver}: {}", lab.status("P1")["sids"]));
     }
 }
 
@@ -193,6 +183,6 @@ fn a_vpn_between_two_nodes() {
     let lab = lab(OURS, "auto", [("FAST_PATH", "false"), ("END_DT4", "End.DT46")]);
     both_ways(&lab);
     for node in ["P1", "P2"] {
-        wait_until(|| processed(&lab, node) > 100, || format!("{node}: {}", status(&lab, node)["sids"]));
+        wait_until(|| processed(&lab, node) > 100, || format!("{node}: {}", lab.status(node)["sids"]));
     }
 }

@@ -121,14 +121,6 @@ impl Network {
         command.args(arguments).args(["--json", "--timeout", "50s"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
     }
-
-    /// Counters of the group at a node.
-    fn status(&self, node: &str) -> Value {
-        let socket = format!("/run/srdma/lab/ipv4-groups-{}/node/{node}.sock", self.lab.suffix);
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        let output = srdma.args(["status", "--json"]).arg(socket).output().expect("it runs");
-        serde_json::from_slice(&output.stdout).expect("JSON")
-    }
 }
 
 fn data() -> Vec<u8> {
@@ -230,6 +222,10 @@ fn hosts_of_ipv4_have_a_group() {
         }
         // Between nodes there is no IPv4.
         assert_eq!(judged(&network.lab.capture("N6-N4")), "");
-        assert!(network.status("N4")["groups"][0]["acks_received"].as_u64() > Some(0), "{}", network.status("N4"));
+        assert!(
+            network.lab.status("N4")["groups"][0]["acks_received"].as_u64() > Some(0),
+            "{}",
+            network.lab.status("N4")
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Prometheus scrapes a node's metrics, and evaluates the queries of the Grafana dashboard.
 
-use crate::own_lab::Lab;
+use crate::own_lab::{Lab, Running};
 use serde_json::Value;
 use srdma_capture::Reader;
 use std::fs;
 use std::net::Ipv6Addr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,17 +24,6 @@ scrape_configs:
 ";
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A command in the namespace of N6.
 fn inside(lab: &Lab, program: &str, arguments: &[&str]) -> Command {

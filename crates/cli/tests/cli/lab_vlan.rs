@@ -2,7 +2,6 @@
 
 use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;
-use std::process::Command;
 
 /// The guest's MAC address is made of its address.
 const TOPOLOGY: &str = r#"
@@ -86,11 +85,7 @@ edge = "R"
 "#;
 
 fn port(lab: &Lab, name: &str) -> Value {
-    let socket = format!("/run/srdma/lab/vlan-{}/node/R.sock", lab.suffix);
-    let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-    let output = srdma.args(["status", "--json"]).arg(socket).output().expect("the program runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let status = lab.status("R");
     let found = status["ports"].as_array().expect("ports").iter().find(|port| port["name"] == name);
     found.unwrap_or_else(|| panic!("{name}: {status}")).clone()
 }

@@ -22,24 +22,9 @@ impl Lab {
         result
     }
 
-    /// Directory of the output of the lab's programs.
-    fn state(&self) -> String {
-        let name = self.file.file_stem().expect("a name").to_string_lossy();
-        format!("/run/srdma/lab/{name}-{}", self.suffix)
-    }
-
-    /// The status of a node.
-    pub(crate) fn status(&self, node: &str) -> Value {
-        let socket = format!("{}/node/{node}.sock", self.state());
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        let output = srdma.args(["status", "--json", &socket]).output().expect("the program runs");
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
-    }
-
     /// The last line of an endpoint's output.
     pub(crate) fn said(&self, node: &str) -> Value {
-        let path = format!("{}/out/{node}", self.state());
+        let path = self.state().join("out").join(node);
         let text = fs::read_to_string(&path).expect("it has said something");
         serde_json::from_str(text.lines().last().expect("a line")).expect("it is JSON")
     }

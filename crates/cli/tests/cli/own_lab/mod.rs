@@ -74,6 +74,22 @@ impl Lab {
         Namespace::existing(&self.namespace(element)).expect("the lab is up")
     }
 
+    /// Directory of the files of the lab's programs.
+    pub(crate) fn state(&self) -> PathBuf {
+        let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
+        PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
+    }
+
+    /// The status of a node.
+    #[track_caller]
+    pub(crate) fn status(&self, node: &str) -> Value {
+        let socket = self.state().join("node").join(format!("{node}.sock"));
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        let output = srdma.args(["status", "--json"]).arg(socket).output().expect("the program runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
     /// Octets so far from the first end of a link, `down_octets`, or from the second one, `up_octets`.
     #[track_caller]
     pub(crate) fn octets(&self, link: &str, direction: &str) -> u64 {
@@ -217,6 +233,43 @@ impl Capturing {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
         assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+/// A process that does not outlive the test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// Starts a program whose output is wanted.
+    pub(crate) fn piped(mut command: Command) -> Self {
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
+    }
+
+    pub(crate) fn kill(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    /// The last line of its output, which is JSON, once it has ended well.
+    #[track_caller]
+    pub(crate) fn output(mut self, who: &str, patience: Duration) -> Value {
+        let begin = Instant::now();
+        while self.0.try_wait().expect("a child").is_none() {
+            assert!(begin.elapsed() < patience, "{who} does not end");
+            sleep(Duration::from_millis(50));
+        }
+        let (mut text, mut errors) = (String::new(), String::new());
+        self.0.stdout.as_mut().expect("piped").read_to_string(&mut text).expect("UTF-8");
+        self.0.stderr.as_mut().expect("piped").read_to_string(&mut errors).expect("UTF-8");
+        assert!(self.0.wait().expect("ended").success(), "{who}: {text}{errors}");
+        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
