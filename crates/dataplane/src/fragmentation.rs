@@ -3,13 +3,11 @@
 //! A source that sends no more than 1280 octets need not send less, however long the outer headers are. Its packet
 //! leaves in fragments of the outer one, which the end of the tunnel puts together.
 
-use crate::headers::{AFTER_IPV6, IPV6};
+use crate::drop::DropReason;
+use crate::headers::{AFTER_IPV6, IPV6, MINIMUM_LINK_MTU, Place, ipv6};
 use crate::worker::Worker;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv6::NextHeader;
-
-/// The longest IPv6 packet that every link carries: its source need not send a shorter one (RFC 8200 section 5).
-const LEAST_MTU: usize = 1280;
 
 /// Octets of a Fragment header.
 const FRAGMENT_HEADER: usize = 8;
@@ -41,11 +39,8 @@ impl Identifications {
 /// The fragments of a tunnel packet.
 #[derive(Debug)]
 pub(crate) struct Fragments {
-    /// Where the Fragment header goes: behind the headers that nodes on the way read.
-    at: usize,
-    /// Where the header before it says what follows.
-    announced_at: usize,
-    following: u8,
+    /// Of the header that the Fragment header goes before: behind those that nodes on the way read.
+    place: Place,
     identification: u32,
     /// Octets of data of the packet, and of those how many are in fragments so far.
     data: usize,
@@ -67,16 +62,14 @@ impl Fragments {
         let head = packet.head(pool);
         let inner = packet.len().checked_sub(IPV6 + outer)?;
         let is_ipv6 = head.get(IPV6 + outer).is_some_and(|first| first >> 4 == 6);
-        if outer < AFTER_IPV6 - IPV6 || !is_ipv6 || inner > LEAST_MTU {
+        if outer < AFTER_IPV6 - IPV6 || !is_ipv6 || inner > MINIMUM_LINK_MTU as usize {
             return None;
         }
-        let (at, announced_at) = place(head.get(..IPV6 + outer)?)?;
-        let room = mtu.min(MOST_OCTETS - IPV6).checked_sub(at - IPV6 + FRAGMENT_HEADER)? & !7;
-        let data = packet.len() - at;
+        let place = place(head.get(..IPV6 + outer)?).ok()?;
+        let room = mtu.min(MOST_OCTETS - IPV6).checked_sub(place.offset - IPV6 + FRAGMENT_HEADER)? & !7;
+        let data = packet.len() - place.offset;
         (room > 0 && data > room).then(|| Fragments {
-            at,
-            announced_at,
-            following: head[announced_at],
+            place,
             identification: identifications.take(),
             data,
             done: 0,
@@ -84,46 +77,35 @@ impl Fragments {
         })
     }
 
-    /// The next fragment of the packet; `None` after the last. `Some(None)`: there is no buffer for it.
-    pub(crate) fn next(&mut self, packet: &Frame, pool: &mut Pool) -> Option<Option<Frame>> {
+    /// The next fragment of the packet; `None` after the last.
+    pub(crate) fn next(&mut self, packet: &Frame, pool: &mut Pool) -> Option<Result<Frame, DropReason>> {
         let take = self.room.min(self.data - self.done);
         if take == 0 {
             return None;
         }
+        let at = self.place.offset;
         let is_last = self.done + take == self.data;
         let mut octets = [0; MOST_OCTETS];
-        let data_at = self.at + FRAGMENT_HEADER;
+        let data_at = at + FRAGMENT_HEADER;
         let end = data_at + take;
-        packet.copy_range(0, &mut octets[..self.at], pool);
-        packet.copy_range(self.at + self.done, &mut octets[data_at..end], pool);
+        packet.copy_range(0, &mut octets[..at], pool);
+        packet.copy_range(at + self.done, &mut octets[data_at..end], pool);
         let payload = (end - AFTER_IPV6) as u16;
         octets[IPV6 + 4..IPV6 + 6].copy_from_slice(&payload.to_be_bytes());
-        octets[self.announced_at] = NextHeader::FRAGMENT.0;
+        octets[self.place.announced_at] = NextHeader::FRAGMENT.0;
         // The offset is a multiple of eight: its last three bits are a reserved field and the M flag.
         let field = self.done as u16 | u16::from(!is_last);
-        octets[self.at] = self.following;
-        octets[self.at + 2..self.at + 4].copy_from_slice(&field.to_be_bytes());
-        octets[self.at + 4..data_at].copy_from_slice(&self.identification.to_be_bytes());
+        octets[at] = self.place.header.0;
+        octets[at + 2..at + 4].copy_from_slice(&field.to_be_bytes());
+        octets[at + 4..data_at].copy_from_slice(&self.identification.to_be_bytes());
         self.done += take;
-        Some(Frame::from_octets(&octets[..end], pool))
+        Some(Frame::from_octets(&octets[..end], pool).ok_or(DropReason::NoBuffer))
     }
 }
 
-/// Where the Fragment header goes among outer headers, and where the header before says what follows: behind the last
-/// Hop-by-Hop or Routing header (RFC 8200 section 4.5).
-fn place(headers: &[u8]) -> Option<(usize, usize)> {
-    let mut found = (AFTER_IPV6, IPV6 + 6);
-    let (mut at, mut announced_at) = found;
-    while at < headers.len() {
-        let kind = NextHeader(*headers.get(announced_at)?);
-        if ![NextHeader::HOP_BY_HOP, NextHeader::ROUTING, NextHeader::DESTINATION_OPTIONS].contains(&kind) {
-            break;
-        }
-        announced_at = at;
-        at += 8 * (usize::from(*headers.get(at + 1)?) + 1);
-        if kind != NextHeader::DESTINATION_OPTIONS {
-            found = (at, announced_at);
-        }
-    }
-    (found.0 <= headers.len()).then_some(found)
+/// Where the Fragment header goes: behind the outermost IPv6 header of this node, and its SRH if it has one (RFC 8200
+/// section 4.5).
+fn place(head: &[u8]) -> Result<Place, DropReason> {
+    let first = Place::first(ipv6(head)?);
+    if first.header == NextHeader::ROUTING { first.behind_routing_header(head) } else { Ok(first) }
 }

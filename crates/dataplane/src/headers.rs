@@ -13,6 +13,9 @@ pub(crate) const IPV6: usize = 14;
 /// Where what follows the IPv6 header begins.
 pub(crate) const AFTER_IPV6: usize = IPV6 + 40;
 
+/// The least MTU of a link for IPv6: no source need send a shorter packet (RFC 8200 section 5).
+pub(crate) const MINIMUM_LINK_MTU: u32 = 1280;
+
 /// Extension headers that are passed over in search of an SRH or an upper-layer header.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 4;
 

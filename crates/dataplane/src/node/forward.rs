@@ -16,7 +16,7 @@ use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::Room;
 use crate::fragmentation::Fragments;
-use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::headers::{AFTER_IPV6, IPV6, MINIMUM_LINK_MTU, ipv6};
 use crate::icmp;
 use crate::ipv4;
 use crate::scope;
@@ -24,9 +24,6 @@ use crate::tables::Target;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
-
-/// The least MTU of a link for IPv6.
-const MINIMUM_LINK_MTU: u32 = 1280;
 
 impl Node {
     /// Carries out a verdict. Returns whether the frame was enqueued as it is.
@@ -404,15 +401,10 @@ impl Node {
             let error = Icmpv6Error::PacketTooBig(link_mtu.into());
             return self.report(context, frame, pool, DropReason::PacketTooBig, error);
         };
-        while let Some(fragment) = fragments.next(&frame, pool) {
-            match fragment {
-                Some(mut fragment) => {
-                    let verdict = self.rewrite(context, &mut fragment, pool, adjacency);
-                    self.dispatch(verdict, context, fragment, pool);
-                }
-                None => self.ports.count_drop(context.port, DropReason::NoBuffer),
-            }
-        }
+        let next = |packet: &Frame, pool: &mut Pool| fragments.next(packet, pool);
+        self.send_fragments(context, &frame, pool, next, |node, context, fragment, pool| {
+            node.rewrite(context, fragment, pool, adjacency)
+        });
         frame.release(pool);
     }
 

@@ -215,20 +215,35 @@ impl Node {
         let Some(mut fragments) = Fragments::of(packet, pool, mtu) else {
             return Verdict::Drop(DropReason::PacketTooBig);
         };
-        while let Some(fragment) = fragments.next(packet, pool) {
+        let next = |packet: &Frame, pool: &mut Pool| fragments.next(packet, pool);
+        self.send_fragments(context, packet, pool, next, |node, context, fragment, pool| {
+            match send(node, context, fragment, pool) {
+                Verdict::EnterClass(port, len) => Verdict::EnterClassIpv4(port, len),
+                verdict => verdict,
+            }
+        });
+        Verdict::Fragmented
+    }
+
+    /// Sends the fragments of a packet that `next` makes, one after the other, each as `send` says.
+    pub(super) fn send_fragments(
+        &mut self,
+        context: &PacketContext,
+        packet: &Frame,
+        pool: &mut Pool,
+        mut next: impl FnMut(&Frame, &mut Pool) -> Option<Result<Frame, DropReason>>,
+        send: impl Fn(&mut Node, &mut PacketContext, &mut Frame, &mut Pool) -> Verdict,
+    ) {
+        while let Some(fragment) = next(packet, pool) {
             match fragment {
                 Ok(mut fragment) => {
                     let mut context = *context;
-                    let verdict = match send(self, &mut context, &mut fragment, pool) {
-                        Verdict::EnterClass(port, len) => Verdict::EnterClassIpv4(port, len),
-                        verdict => verdict,
-                    };
+                    let verdict = send(self, &mut context, &mut fragment, pool);
                     self.dispatch(verdict, &context, fragment, pool);
                 }
                 Err(reason) => self.ports.count_drop(context.port, reason),
             }
         }
-        Verdict::Fragmented
     }
 
     /// Puts a rewritten packet into its class, marked if it meets congestion there. Returns whether it was enqueued.
