@@ -9,7 +9,7 @@ use super::groups::{self, PlannedGroup, SetupError};
 use super::iterations::Jobs;
 use super::nic::Outer;
 use super::observe::Observation;
-use super::path::{ACK_OCTETS, Path};
+use super::path::{ACK_OCTETS, Path, full_packet_octets};
 use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{FlowKind, VariantResult};
@@ -472,7 +472,7 @@ impl<'a> Run<'a> {
                 RateAlgorithm::Hpcc(hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE))
             }
             Control::Nscc => {
-                let packet_octets = u64::from(self.scenario.hosts.path_mtu().octets()) + HEADERS_OCTETS;
+                let packet_octets = full_packet_octets(self.scenario.hosts.path_mtu().octets().into());
                 RateAlgorithm::Nscc(self.variant.nscc.parameters(line_rate_bits_per_s, self.base_rtt_ns, packet_octets))
             }
         })
@@ -525,9 +525,6 @@ fn series_name(flow: &PlannedFlow) -> Option<String> {
         FlowKind::Background | FlowKind::Permutation => None,
     }
 }
-
-/// Octets of a full packet's headers, ICRC, frame and gap.
-const HEADERS_OCTETS: u64 = 102;
 
 /// Maximum octets of a full packet's headers and trace.
 const LONGEST_HEADERS_OCTETS: u64 = 350;

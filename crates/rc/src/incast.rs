@@ -6,10 +6,8 @@
 //!                       a CNP in flows x pace ◄── the larger of this interval and the one before
 //! ```
 
+use srdma_wire::units::NS_PER_US;
 use srdma_wire::{CnpView, Instant};
-
-/// Nanoseconds of a microsecond, the unit of periods in CNPs.
-const NS_PER_US: u64 = 1000;
 
 /// What CNPs tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The payload of a CNP.
+    /// The payload of a CNP, in which the period is in microseconds.
     pub(crate) fn payload(self) -> CnpView {
         let period_us = self.period_ns.div_ceil(NS_PER_US);
         CnpView::with_incast(self.flows, u16::try_from(period_us).unwrap_or(u16::MAX))
