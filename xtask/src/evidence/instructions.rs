@@ -38,6 +38,7 @@ pub(super) fn job() -> Job {
         program: Program::Callgrind,
         arguments: format!("bench dataplane --quick --repetitions 1 --case \"{case}\""),
         keep: &[],
+        reaches: &[],
     };
     Job {
         name: "instructions",

@@ -12,8 +12,8 @@ pub(super) enum Program {
     Callgrind,
     /// `srdma-model-check`, in the same.
     ModelCheck,
-    /// `cargo fuzz`; its result is the count of executions that libFuzzer prints.
-    CargoFuzz,
+    /// `cargo fuzz` with a target; its result is the count of executions that libFuzzer prints.
+    CargoFuzz(&'static str),
 }
 
 /// A command whose result is kept.
@@ -24,11 +24,14 @@ pub(super) struct Step {
     pub(super) arguments: String,
     /// JSON pointers of the members that are kept; all, if there is none.
     pub(super) keep: &'static [&'static str],
+    /// Paths below crates/ on which the result depends, with the crates that these use; all, if there is none. A result
+    /// of these has the tree of its own run, and holds until one of them changes.
+    pub(super) reaches: &'static [&'static str],
 }
 
 impl Step {
     pub(super) fn srdma(arguments: impl Into<String>, keep: &'static [&'static str]) -> Self {
-        Step { program: Program::Srdma, arguments: arguments.into(), keep }
+        Step { program: Program::Srdma, arguments: arguments.into(), keep, reaches: &[] }
     }
 
     /// The arguments, each by itself.
@@ -48,7 +51,7 @@ impl Step {
             Program::Srdma => "srdma",
             Program::Callgrind => "valgrind --tool=callgrind srdma",
             Program::ModelCheck => "srdma-model-check",
-            Program::CargoFuzz => "cargo fuzz",
+            Program::CargoFuzz(_) => "cargo fuzz",
         };
         format!("{program} {}", self.arguments)
     }

@@ -1,5 +1,6 @@
 //! The results that can be made.
 
+use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
 use super::methods;
@@ -20,8 +21,8 @@ pub(super) fn all() -> Vec<Job> {
         instructions::job(),
         model_checking("model-checking", false),
         chaos("chaos", false),
-        fuzz(),
     ];
+    all.extend(fuzz::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());
     all
@@ -187,8 +188,12 @@ fn selective_repeat() -> Job {
 fn model_checking(name: &'static str, is_quick: bool) -> Job {
     let suite =
         if is_quick { ["--small", "--repair --small", "--commit --small"] } else { ["--all", "--repair", "--commit"] };
-    let step =
-        |suite: &str| Step { program: Program::ModelCheck, arguments: format!("{suite} --deepest --json"), keep: &[] };
+    let step = |suite: &str| Step {
+        program: Program::ModelCheck,
+        arguments: format!("{suite} --deepest --json"),
+        keep: &[],
+        reaches: &[],
+    };
     Job {
         name,
         about: "model checking: the configurations of the tests, or of the documentation",
@@ -323,67 +328,6 @@ fn checks(results: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// Targets of libFuzzer, and so many executions.
-const FUZZ: [(&str, u64); 30] = [
-    ("bfd", TEN_MILLION),
-    ("capture", TEN_MILLION),
-    ("cm", TEN_MILLION),
-    ("cm_exchange", TEN_MILLION),
-    ("configuration", TEN_MILLION),
-    ("decode", TEN_MILLION),
-    ("ethernet", TEN_MILLION),
-    ("fast_cnp", TEN_MILLION),
-    ("headend", TEN_MILLION),
-    ("icmpv6", TEN_MILLION),
-    ("icrc", TEN_MILLION),
-    ("ioam", TEN_MILLION),
-    ("ipv6", TEN_MILLION),
-    ("isis", TEN_MILLION),
-    ("manifest", TEN_MILLION),
-    ("mapper", TEN_MILLION),
-    ("node", 10 * TEN_MILLION),
-    ("notification", TEN_MILLION),
-    ("ospf", TEN_MILLION),
-    ("perftest", TEN_MILLION),
-    ("pfc", TEN_MILLION),
-    ("probe", TEN_MILLION),
-    ("ranks", TEN_MILLION),
-    ("rc", TEN_MILLION),
-    ("rocev2", TEN_MILLION),
-    ("srh", TEN_MILLION),
-    ("tlvs", TEN_MILLION),
-    ("topology", TEN_MILLION),
-    ("udp", TEN_MILLION),
-    ("workers", 10 * TEN_MILLION),
-];
-const TEN_MILLION: u64 = 10_000_000;
-
-fn fuzz() -> Job {
-    let step = |(target, runs): (&str, u64)| Step {
-        program: Program::CargoFuzz,
-        arguments: format!(
-            "run -s none --no-trace-compares --features files {target} -- -max_len=384 -runs={runs} \
-             -print_final_stats=1"
-        ),
-        keep: &[],
-    };
-    Job {
-        name: "fuzz",
-        about: "executions of every fuzz target; needs cargo-fuzz",
-        is_quick: false,
-        steps: FUZZ.map(step).to_vec(),
-        table: |results| {
-            let mut table = head(&["target", "executions without a failure", "per second"]);
-            ensure!(results.len() == FUZZ.len(), "results are missing");
-            for ((target, _), result) in FUZZ.iter().zip(results) {
-                let (executions, rate) = (number(result, "/executions")?, number(result, "/per_second")?);
-                let _ = writeln!(table, "| `{target}` | {} | {} |", grouped(executions), grouped(rate));
-            }
-            Ok(table)
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,14 +357,5 @@ mod tests {
     #[test]
     fn thousands_are_apart() {
         assert_eq!([0.0, 999.0, 1_000.0, 1_234_567.0].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
-
-    /// Every target of fuzz/ is among the executions.
-    #[test]
-    fn fuzz_targets_are_those_of_the_folder() {
-        let tree = crate::tree::Tree::of_repository().unwrap();
-        let files =
-            tree.files.iter().filter_map(|file| file.path.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs"));
-        assert_eq!(files.collect::<Vec<_>>(), FUZZ.map(|(target, _)| target));
     }
 }

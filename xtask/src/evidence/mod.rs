@@ -4,11 +4,13 @@
 //! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
 //! target/evidence, so that it goes on where it was.
 
+mod fuzz;
 mod instructions;
 mod job;
 mod jobs;
 mod methods;
 mod programs;
+mod reach;
 mod result;
 mod table;
 
@@ -19,6 +21,7 @@ use crate::tree::Tree;
 use anyhow::{Context, Result, ensure};
 use job::{Job, Step};
 use programs::Programs;
+use reach::Crates;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,12 +63,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let programs = Programs::build(&jobs)?;
         for job in &jobs {
             let stored = Stored::read(job.name)?;
-            if !arguments.again && stored.is_some_and(|stored| stored.tree == present.tree) {
+            if !arguments.again && stored.as_ref().is_some_and(|stored| stored.tree == present.tree) {
                 println!("{}: there is a result of this tree", job.name);
                 continue;
             }
             println!("{}: {}", job.name, job.about);
-            match execute(job, &programs, &present) {
+            let earlier = stored.as_ref().filter(|_| !arguments.again);
+            match execute(job, &programs, &present, earlier) {
                 Ok(stored) => stored.write(job.name)?,
                 Err(error) => {
                     eprintln!("error: {}: {error:#}", job.name);
@@ -99,15 +103,22 @@ fn print(job: &Job) {
     job.steps.iter().for_each(|step| println!("    {}", step.command()));
 }
 
-/// Runs the steps of a job, but for those that an earlier run with this tree has finished.
-fn execute(job: &Job, programs: &Programs, present: &result::Present) -> Result<Stored> {
-    let mut partial = Partial::read(job.name, &present.tree)?;
+/// Runs the steps of a job, but for those that an earlier run with the same code has finished.
+fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: Option<&Stored>) -> Result<Stored> {
+    let of_parts = job.steps.iter().any(|step| !step.reaches.is_empty());
+    let mut partial = Partial::read(job.name, if of_parts { "parts" } else { &present.tree })?;
+    if of_parts {
+        partial.keep_what_holds(job, present, earlier)?;
+    }
     let mut steps = Vec::new();
     for (number, step) in job.steps.iter().enumerate() {
         let command = step.command();
         if !partial.done.contains_key(&command) {
             let begin = Instant::now();
-            let value = programs.run(step).with_context(|| command.clone())?;
+            let mut value = programs.run(step).with_context(|| command.clone())?;
+            if !step.reaches.is_empty() {
+                value["tree"] = Value::from(present.tree.as_str());
+            }
             println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
             partial.insert(&command, value)?;
         }
@@ -135,6 +146,21 @@ impl Partial {
             Err(_) => BTreeMap::new(),
         };
         Ok(Partial { file, done })
+    }
+
+    /// Adds what an earlier result has, and removes results of code that has changed since.
+    fn keep_what_holds(&mut self, job: &Job, present: &result::Present, earlier: Option<&Stored>) -> Result<()> {
+        let crates = Crates::of_workspace()?;
+        let mut found: BTreeMap<_, _> = earlier.into_iter().flat_map(|earlier| earlier.steps.iter().cloned()).collect();
+        found.append(&mut self.done);
+        for step in &job.steps {
+            let Some((command, value)) = found.remove_entry(&step.command()) else { continue };
+            let tree = value["tree"].as_str().with_context(|| format!("{command}: its result has no tree"))?;
+            if reach::is_same(tree, &present.tree, &crates.reached(step.reaches)?)? {
+                self.done.insert(command, value);
+            }
+        }
+        Ok(())
     }
 
     fn insert(&mut self, command: &str, value: Value) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Starts the commands of jobs, and reads their results.
 
+use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
 use crate::external::cargo;
@@ -43,7 +44,8 @@ impl Programs {
                 valgrind
             }
             Program::ModelCheck => Command::new(self.folder.join("srdma-model-check")),
-            Program::CargoFuzz => {
+            Program::CargoFuzz(target) => {
+                unpack_corpus(target)?;
                 let mut cargo = cargo();
                 cargo.arg("fuzz");
                 cargo
@@ -54,11 +56,21 @@ impl Programs {
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}", output.status, stderr.trim_end());
         match step.program {
-            Program::CargoFuzz => executions(&stderr),
+            Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
             Program::Callgrind => instructions::counts(&counted),
             Program::Srdma | Program::ModelCheck => kept(&documents(&output.stdout)?, step.keep),
         }
     }
+}
+
+/// Puts the inputs of a target's corpus where the fuzzer begins with them.
+fn unpack_corpus(target: &str) -> Result<()> {
+    let folder = format!("fuzz/corpus/{target}");
+    let mut unpack = cargo();
+    unpack.args(["run", "--quiet", "--locked", "-p", "srdma-fuzz-targets", "--example", "corpus", "--", "unpack"]);
+    unpack.args([format!("{folder}.bin"), folder]).current_dir(Tree::root());
+    ensure!(unpack.status().context("cannot start cargo")?.success(), "the corpus of {target} cannot be unpacked");
+    Ok(())
 }
 
 /// One JSON document, or several, one after the other, as an array.
@@ -86,17 +98,6 @@ fn kept(value: &Value, pointers: &[&str]) -> Result<Value> {
     Ok(Value::Object(members))
 }
 
-/// The number of executions in what libFuzzer prints with `-print_final_stats=1`.
-fn executions(stderr: &str) -> Result<Value> {
-    let number = |key: &str| -> Option<u64> {
-        let line = stderr.lines().find(|line| line.starts_with(key))?;
-        line.rsplit(' ').next()?.parse().ok()
-    };
-    let executions = number("stat::number_of_executed_units:").context("libFuzzer printed no number of executions")?;
-    let per_second = number("stat::average_exec_per_sec:").context("libFuzzer printed no rate")?;
-    Ok(serde_json::json!({ "executions": executions, "per_second": per_second }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,13 +116,5 @@ mod tests {
         assert_eq!(kept(&value, &["/source/egress_ratio"]).unwrap(), json!({ "egress_ratio": 1.5 }));
         let error = kept(&value, &["/source/egress"]).unwrap_err();
         assert_eq!(error.to_string(), "the result has no /source/egress");
-    }
-
-    #[test]
-    fn executions_are_those_of_libfuzzer() {
-        let text =
-            "Done 100 runs in 1 second(s)\nstat::number_of_executed_units: 100\nstat::average_exec_per_sec:     99\n";
-        assert_eq!(executions(text).unwrap(), json!({ "executions": 100, "per_second": 99 }));
-        assert!(executions("INFO: seed corpus").is_err());
     }
 }

@@ -1,0 +1,189 @@
+//! Executions of the fuzz targets, each on the code that it reaches.
+
+use super::job::{Job, Program, Step};
+use super::jobs::{grouped, head, number, text};
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// A target of libFuzzer.
+struct Target {
+    name: &'static str,
+    runs: u64,
+    /// Octets of an input, at most: so that inputs of the corpus are whole.
+    max_len: u32,
+    /// Paths below crates/: its own code, and the crates that it calls.
+    reaches: &'static [&'static str],
+}
+
+const fn target(name: &'static str, reaches: &'static [&'static str]) -> Target {
+    Target { name, runs: 10_000_000, max_len: 1_100, reaches }
+}
+
+const fn of_text(name: &'static str, reaches: &'static [&'static str]) -> Target {
+    Target { max_len: 4_400, ..target(name, reaches) }
+}
+
+const WIRE: &[&str] = &["fuzz-targets/src/wire.rs", "testkit", "wire"];
+const FILES: [&str; 5] = ["fuzz-targets/src/files.rs", "capture", "dissect", "lab", "node"];
+
+/// What reads octets or text and keeps no state.
+const PARSERS: [Target; 20] = [
+    target("capture", &["fuzz-targets/src/capture.rs", "capture"]),
+    target("cm", WIRE),
+    of_text("configuration", &[FILES[0], FILES[4]]),
+    target("decode", &[FILES[0], FILES[1], FILES[2]]),
+    target("ethernet", WIRE),
+    target("fast_cnp", WIRE),
+    target("icmpv6", WIRE),
+    target("icrc", WIRE),
+    target("ioam", &["fuzz-targets/src/ioam.rs", "wire"]),
+    target("ipv6", WIRE),
+    target("manifest", &["fuzz-targets/src/manifest.rs", "srdma"]),
+    target("mapper", &["fuzz-targets/src/mapper.rs", "fabric", "mapper", "wire"]),
+    target("pfc", WIRE),
+    target("probe", WIRE),
+    target("ranks", &["fuzz-targets/src/ranks.rs", "srdma"]),
+    target("rocev2", WIRE),
+    target("srh", WIRE),
+    Target { max_len: 4_400, ..target("tlvs", WIRE) },
+    of_text("topology", &[FILES[0], FILES[3]]),
+    target("udp", WIRE),
+];
+
+const CHOICES: &str = "fuzz-targets/src/choices.rs";
+
+/// What keeps state from octet to octet of an input.
+const PROTOCOLS: [Target; 8] = [
+    target("bfd", &["fuzz-targets/src/bfd.rs", CHOICES, "bfd", "wire"]),
+    target("cm_exchange", &["fuzz-targets/src/cm_exchange.rs", CHOICES, "cm", "wire"]),
+    target("headend", &["fuzz-targets/src/headend.rs", CHOICES, "dataplane", "frame", "steering", "testkit", "wire"]),
+    target("isis", &["fuzz-targets/src/isis.rs", CHOICES, "isis", "wire"]),
+    target("notification", &["fuzz-targets/src/notification.rs", CHOICES, "dataplane", "frame", "wire"]),
+    target("ospf", &["fuzz-targets/src/ospf.rs", CHOICES, "ospf", "wire"]),
+    target("perftest", &["fuzz-targets/src/perftest.rs", CHOICES, "perftest", "wire"]),
+    target("rc", &["fuzz-targets/src/rc.rs", CHOICES, "rc", "wire"]),
+];
+
+const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire", "workers"];
+
+/// Whole nodes, whose state stays from input to input.
+const NODES: [Target; 2] = [
+    Target { name: "node", runs: 100_000_000, max_len: 384, reaches: NODE },
+    Target { name: "workers", runs: 100_000_000, max_len: 384, reaches: NODE },
+];
+
+pub(super) fn jobs() -> [Job; 3] {
+    let job = |name, about, targets: &[Target]| Job {
+        name,
+        about,
+        is_quick: false,
+        steps: targets.iter().map(step).collect(),
+        table,
+    };
+    [
+        job("fuzz-parsers", "executions of the fuzz targets that parse; needs cargo-fuzz", &PARSERS),
+        job("fuzz-protocols", "executions of the fuzz targets with the state of a protocol", &PROTOCOLS),
+        job("fuzz-nodes", "executions of the fuzz targets of nodes", &NODES),
+    ]
+}
+
+fn step(Target { name, runs, max_len, reaches }: &Target) -> Step {
+    Step {
+        program: Program::CargoFuzz(name),
+        arguments: format!(
+            "run -s none --no-trace-compares --features files {name} -- -max_len={max_len} -runs={runs} \
+             -print_final_stats=1"
+        ),
+        keep: &[],
+        reaches,
+    }
+}
+
+fn table(results: &[Value]) -> Result<String> {
+    ensure!(!results.is_empty(), "results are missing");
+    let mut table = head(&["target", "executions without a failure", "per second", "tree of crates/"]);
+    for result in results {
+        let (executions, rate) = (number(result, "/executions")?, number(result, "/per_second")?);
+        let tree: String = text(result, "/tree")?.chars().take(8).collect();
+        let name = text(result, "/target")?;
+        let _ = writeln!(table, "| `{name}` | {} | {} | {tree} |", grouped(executions), grouped(rate));
+    }
+    Ok(table)
+}
+
+/// The number of executions in what libFuzzer prints with `-print_final_stats=1`.
+pub(super) fn executions(target: &str, stderr: &str) -> Result<Value> {
+    let number = |key: &str| -> Option<u64> {
+        let line = stderr.lines().find(|line| line.starts_with(key))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    let [executions, per_second] = ["stat::number_of_executed_units:", "stat::average_exec_per_sec:"].map(number);
+    let (Some(executions), Some(per_second)) = (executions, per_second) else {
+        anyhow::bail!("libFuzzer printed no number of executions, or no rate");
+    };
+    Ok(serde_json::json!({ "target": target, "executions": executions, "per_second": per_second }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reach::Crates;
+    use super::*;
+    use crate::tree::Tree;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn all() -> impl Iterator<Item = &'static Target> {
+        PARSERS.iter().chain(&PROTOCOLS).chain(&NODES)
+    }
+
+    /// Every target of fuzz/ is among the executions.
+    #[test]
+    fn targets_are_those_of_the_folder() {
+        let tree = Tree::of_repository().unwrap();
+        let files =
+            tree.files.iter().filter_map(|file| file.path.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs"));
+        let names: BTreeSet<&str> = all().map(|target| target.name).collect();
+        assert_eq!(files.collect::<BTreeSet<_>>(), names);
+        assert_eq!(names.len(), all().count());
+    }
+
+    /// The code of a target names no crate, and no other module, that its list does not reach.
+    #[test]
+    fn targets_reach_what_their_code_names() {
+        let (tree, crates) = (Tree::of_repository().unwrap(), Crates::of_workspace().unwrap());
+        for Target { name, reaches, .. } in all() {
+            let reached = crates.reached(reaches).unwrap();
+            let own: Vec<&str> = reaches.iter().copied().filter(|path| path.contains('/')).collect();
+            let is_own =
+                |path: &str| own.iter().any(|own| path.strip_prefix("crates/").is_some_and(|p| p.starts_with(own)));
+            let mut named = 0;
+            for file in tree.files.iter().filter(|file| is_own(&file.path)) {
+                for word in file.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+                    let folder = word.strip_prefix("srdma_").map(|name| name.replace('_', "-"));
+                    let folder = folder.filter(|folder| tree.paths.contains(&format!("crates/{folder}")));
+                    named += usize::from(folder.is_some());
+                    // The readers of files are in one module, of which a target calls one.
+                    let is_reached = |folder: &String| reached.contains(folder) || file.path.ends_with("files.rs");
+                    assert!(folder.as_ref().is_none_or(is_reached), "{name}: {} names {word}", file.path);
+                }
+            }
+            assert!(named > 0 || reached.contains("srdma"), "{name}: its code names no crate");
+        }
+    }
+
+    #[test]
+    fn executions_are_those_of_libfuzzer() {
+        let text =
+            "Done 100 runs in 1 second(s)\nstat::number_of_executed_units: 100\nstat::average_exec_per_sec:     99\n";
+        let found = executions("srh", text).unwrap();
+        assert_eq!(found, json!({ "target": "srh", "executions": 100, "per_second": 99 }));
+        assert!(executions("srh", "INFO: seed corpus").is_err());
+    }
+
+    #[test]
+    fn rows_name_the_tree_of_their_run() {
+        let row = json!({ "target": "srh", "executions": 10_000_000, "per_second": 1234, "tree": "0123456789abcdef" });
+        assert!(table(&[row]).unwrap().ends_with("\n| `srh` | 10,000,000 | 1,234 | 01234567 |\n"));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a result depends on: crates of the workspace and those that they use, as git has them.
+
+use crate::external::cargo;
+use crate::tree::Tree;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// The folders below crates/ and, for each, those that it uses outside of its tests.
+pub(super) struct Crates {
+    uses: BTreeMap<String, Vec<String>>,
+}
+
+impl Crates {
+    pub(super) fn of_workspace() -> Result<Self> {
+        let mut metadata = cargo();
+        metadata.args(["metadata", "--no-deps", "--format-version", "1", "--locked"]).current_dir(Tree::root());
+        let output = metadata.output().context("cannot start cargo")?;
+        ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+        Self::of_metadata(&serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn of_metadata(metadata: &Value) -> Result<Self> {
+        let packages = metadata["packages"].as_array().context("cargo printed no packages")?;
+        let mut uses = BTreeMap::new();
+        for package in packages {
+            let manifest = package["manifest_path"].as_str().context("a package has a manifest")?;
+            let Some(folder) = Path::new(manifest).parent().and_then(folder) else { continue };
+            let dependencies = package["dependencies"].as_array().context("a package has dependencies")?;
+            let used = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
+            let paths = used.filter_map(|dependency| folder_of(dependency["path"].as_str()?));
+            uses.insert(folder, paths.collect());
+        }
+        Ok(Crates { uses })
+    }
+
+    /// `paths`, below crates/, and the folders of all crates that those among them use.
+    pub(super) fn reached(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        while let Some(path) = next.pop() {
+            if !path.contains('/') {
+                let used = self.uses.get(&path).with_context(|| format!("there is no crate crates/{path}"))?;
+                next.extend(used.iter().filter(|used| !reached.contains(*used)).cloned());
+            }
+            reached.insert(path);
+        }
+        Ok(reached)
+    }
+}
+
+fn folder_of(path: &str) -> Option<String> {
+    folder(Path::new(path))
+}
+
+/// The last part of a path whose part before is crates/.
+fn folder(path: &Path) -> Option<String> {
+    let is_crate = path.parent()?.file_name()? == "crates";
+    is_crate.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
+}
+
+/// Whether these paths are the same in two trees of crates/; not if git does not have one of the trees.
+pub(super) fn is_same(earlier: &str, present: &str, paths: &BTreeSet<String>) -> Result<bool> {
+    let mut git = Command::new("git");
+    git.args(["diff-tree", "-r", "--quiet", earlier, present, "--"]).args(paths).current_dir(Tree::root());
+    match git.output().context("cannot start git")?.status.code() {
+        Some(0) => Ok(true),
+        Some(1 | 128) => Ok(false),
+        other => bail!("git diff-tree ended with {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn crates_reach_what_they_use_but_not_what_their_tests_use() {
+        let dependency = |name: &str, kind: Value| json!({ "path": format!("/x/crates/{name}"), "kind": kind });
+        let package = |name: &str, dependencies: &[Value]| json!({ "manifest_path": format!("/x/crates/{name}/Cargo.toml"), "dependencies": dependencies });
+        let other = json!({ "path": Value::Null, "kind": Value::Null });
+        let node = [dependency("wire", Value::Null), dependency("rc", json!("dev")), other];
+        let xtask = json!({ "manifest_path": "/x/xtask/Cargo.toml", "dependencies": [] });
+        let packages = [package("node", &node), package("wire", &[]), package("rc", &[]), xtask];
+        let crates = Crates::of_metadata(&json!({ "packages": packages })).unwrap();
+        let reached = crates.reached(&["node", "fuzz-targets/src/node"]).unwrap();
+        assert_eq!(reached.into_iter().collect::<Vec<_>>(), ["fuzz-targets/src/node", "node", "wire"]);
+        assert!(crates.reached(&["nodes"]).unwrap_err().to_string().contains("crates/nodes"));
+    }
+
+    /// The tests of the workspace's own trees need its history.
+    #[test]
+    fn trees_differ_where_files_do() {
+        let tree = |revision: &str| {
+            let output = Command::new("git").args(["rev-parse", revision]).current_dir(Tree::root()).output().unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        let (crates, xtask) = (tree("HEAD:crates"), tree("HEAD:xtask"));
+        let of = |path: &str| BTreeSet::from([path.to_owned()]);
+        assert!(is_same(&crates, &crates, &of("wire")).unwrap());
+        assert!(!is_same(&crates, &xtask, &of("src")).unwrap());
+        assert!(is_same(&crates, &xtask, &of("neither-has-it")).unwrap());
+        assert!(!is_same("0123456789012345678901234567890123456789", &crates, &of("wire")).unwrap());
+    }
+}
