@@ -4,6 +4,7 @@ use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
 use super::methods;
+use super::paths;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -23,6 +24,7 @@ pub(super) fn all() -> Vec<Job> {
         chaos("chaos", false),
     ];
     all.extend(fuzz::jobs());
+    all.extend(paths::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());
     all

@@ -43,29 +43,24 @@ fn fronts(results: &[Value]) -> Result<String> {
 }
 
 /// A measure of the table: its heading, its name in the results, the divisor of its unit, and decimals.
-struct Column {
-    heading: &'static str,
+pub(super) struct Measure {
+    pub(super) heading: &'static str,
     measure: &'static str,
     divisor: f64,
     decimals: usize,
 }
 
-const COLUMNS: [Column; 10] = [
-    Column { heading: "short flows, slowdown p99", measure: "short flows, slowdown p99", divisor: 1.0, decimals: 1 },
-    Column { heading: "median", measure: "short flows, slowdown median", divisor: 1.0, decimals: 2 },
-    Column { heading: "other flows, p99", measure: "other flows, slowdown p99", divisor: 1.0, decimals: 1 },
-    Column { heading: "victim's share", measure: "victim's share", divisor: 100.0, decimals: 2 },
-    Column { heading: "group's share", measure: "group's share", divisor: 100.0, decimals: 2 },
-    Column { heading: "incast burst, ms", measure: "incast completion, median", divisor: 1e6, decimals: 1 },
-    Column { heading: "peak queue, MB", measure: "peak queue", divisor: 1e6, decimals: 2 },
-    Column { heading: "PAUSE frames", measure: "PAUSE frames", divisor: 1.0, decimals: 0 },
-    Column {
-        heading: "above the return path, p99, µs",
-        measure: "delay above return path, p99",
-        divisor: 1e3,
-        decimals: 1,
-    },
-    Column { heading: "unfinished", measure: "flows unfinished", divisor: 1.0, decimals: 0 },
+const COLUMNS: [Measure; 10] = [
+    Measure::new("short flows, slowdown p99", "short flows, slowdown p99", 1.0, 1),
+    Measure::new("median", "short flows, slowdown median", 1.0, 2),
+    Measure::new("other flows, p99", "other flows, slowdown p99", 1.0, 1),
+    Measure::new("victim's share", "victim's share", 100.0, 2),
+    Measure::new("group's share", "group's share", 100.0, 2),
+    Measure::new("incast burst, ms", "incast completion, median", 1e6, 1),
+    Measure::new("peak queue, MB", "peak queue", 1e6, 2),
+    Measure::new("PAUSE frames", "PAUSE frames", 1.0, 0),
+    Measure::new("above the return path, p99, µs", "delay above return path, p99", 1e3, 1),
+    Measure::new("unfinished", "flows unfinished", 1.0, 0),
 ];
 
 /// Variants with the seeds of their evaluation, by table.
@@ -182,8 +177,8 @@ pub(super) fn evaluations() -> [Job; 8] {
 /// are left out.
 fn variants(results: &[Value]) -> Result<String> {
     let of_all = || results.iter().filter_map(|result| result["variants"].as_array()).flatten();
-    let is_there = |column: &&Column| of_all().any(|variant| variant["measures"].get(column.measure).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(is_there).collect();
+    let is_there = |column: &&Measure| of_all().any(|variant| column.is_of(variant));
+    let columns: Vec<&Measure> = COLUMNS.iter().filter(is_there).collect();
     let headings: Vec<&str> = columns.iter().map(|column| column.heading).collect();
     let mut table = head(&[&["variant"], &headings[..]].concat());
     for result in results {
@@ -199,8 +194,18 @@ fn variants(results: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-impl Column {
-    fn cell(&self, variant: &Value) -> Result<String> {
+impl Measure {
+    pub(super) const fn new(heading: &'static str, measure: &'static str, divisor: f64, decimals: usize) -> Self {
+        Measure { heading, measure, divisor, decimals }
+    }
+
+    /// Whether a variant has it.
+    pub(super) fn is_of(&self, variant: &Value) -> bool {
+        variant["measures"].get(self.measure).is_some()
+    }
+
+    /// The median in its unit, with the least and the greatest value.
+    pub(super) fn cell(&self, variant: &Value) -> Result<String> {
         // A measure that no run has is not in the results, nor a count that is 0 in all.
         let Some(spread) = variant["measures"].get(self.measure) else {
             return Ok(if self.decimals == 0 { "0".to_owned() } else { String::new() });

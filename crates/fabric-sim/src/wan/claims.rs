@@ -141,23 +141,26 @@ impl WanResults {
         let stop = |run: &WanRun| Some(run.peak_octets.checked_sub(run.xoff_octets?)? as f64 / run.path_octets as f64);
         let restart =
             |run: &WanRun| Some(run.xon_octets?.saturating_sub(run.min_octets?) as f64 / run.path_octets as f64);
-        let claim = |what: &str, of: &dyn Fn(&WanRun) -> Option<f64>, arithmetic: f64| {
-            let values: Vec<Option<f64>> = runs.iter().map(|run| of(run)).collect();
-            Claim {
-                at: format!("{}, {total_km} km", variant.title()),
-                expected: format!("{what} {arithmetic:.3} of rate × round trip, ± {:.0} %", 100.0 * NEAR),
-                found: text(Spread::of(&values).as_ref(), 3, "", values.len()),
-                holds: all_near(&values, arithmetic),
-            }
+        let values = |of: &dyn Fn(&WanRun) -> Option<f64>| runs.iter().map(|run| of(run)).collect::<Vec<_>>();
+        let claim = |what: &str, values: &[Option<f64>], arithmetic: f64, of_which: &str, holds: bool| Claim {
+            at: format!("{}, {total_km} km", variant.title()),
+            expected: format!("{what} {arithmetic:.3} of rate × round trip, ± {:.0} %{of_which}", 100.0 * NEAR),
+            found: text(Spread::of(values).as_ref(), 3, "", values.len()),
+            holds,
         };
         // Where senders reduce their rates, the load is below the calculated one.
         if variant.signal != WanSignal::None {
             return Vec::new();
         }
-        let overload = study.wan.overload();
+        let (stops, restarts) = (values(&stop), values(&restart));
+        // The calculation is of senders at their full rate. Pauses within the data centre may keep them from it: so no
+        // seed may need more, and the one that needs most has to need that much.
+        let needed = (study.wan.overload() - 1.0) * share;
+        let most = Spread::of(&stops).filter(|spread| spread.missing == 0).map(|spread| Some(spread.most));
+        let stop_holds = most.is_some_and(|most| all_near(&[most], needed));
         vec![
-            claim("to stop (in/out − 1)·f =", &stop, (overload - 1.0) * share),
-            claim("to restart f =", &restart, share),
+            claim("to stop at most (in/out − 1)·f =", &stops, needed, " by the seed that needs most", stop_holds),
+            claim("to restart f =", &restarts, share, "", all_near(&restarts, share)),
         ]
     }
 }
