@@ -4,6 +4,7 @@ use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
 use super::methods;
+use super::networks;
 use super::paths;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -17,14 +18,13 @@ pub(super) fn all() -> Vec<Job> {
         selective_repeat(),
         model_checking("model-checking-small", true),
         chaos("chaos-quick", true),
-        end_to_end(),
-        wan(),
         instructions::job(),
         model_checking("model-checking", false),
         chaos("chaos", false),
     ];
     all.extend(fuzz::jobs());
     all.extend(paths::jobs());
+    all.extend(networks::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());
     all
@@ -288,48 +288,6 @@ fn chaos(name: &'static str, is_quick: bool) -> Job {
     }
 }
 
-fn end_to_end() -> Job {
-    Job {
-        name: "end-to-end-checks",
-        about: "the checks of scenarios/end-to-end.toml",
-        is_quick: true,
-        steps: vec![Step::srdma("sim scenarios/end-to-end.toml --json", &["/claims"])],
-        table: checks,
-    }
-}
-
-const WANS: [&str; 3] = ["wan", "wan-equal-hops", "wan-equal-hops-r3"];
-
-fn wan() -> Job {
-    Job {
-        name: "wan-checks",
-        about: "the checks of the WAN scenarios",
-        is_quick: false,
-        steps: WANS.map(|name| Step::srdma(format!("sim scenarios/{name}.toml --json"), &["/claims"])).to_vec(),
-        table: checks,
-    }
-}
-
-/// How many checks hold of each place, and those that do not.
-fn checks(results: &[Value]) -> Result<String> {
-    let mut table = head(&["where", "checks that hold", "others"]);
-    for result in results {
-        let claims = result["claims"].as_array().context("a result has no checks")?;
-        for of_place in claims.chunk_by(|one, next| one["at"] == next["at"]) {
-            let mut broken = Vec::new();
-            for claim in of_place {
-                if !claim["holds"].as_bool().context("a check that holds or not")? {
-                    broken.push(format!("{}: {}", text(claim, "/expected")?, text(claim, "/found")?));
-                }
-            }
-            let (at, held) = (text(&of_place[0], "/at")?, of_place.len() - broken.len());
-            let broken = if broken.is_empty() { "none".to_owned() } else { broken.join("; ") };
-            let _ = writeln!(table, "| {at} | {held} of {} | {broken} |", of_place.len());
-        }
-    }
-    Ok(table)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,15 +303,6 @@ mod tests {
         };
         let table = (job.table)(&job.steps.iter().map(result).collect::<Vec<_>>()).unwrap();
         assert!(table.contains("\n| 1 %, `--headend host` | 1.500 | 1.500 | 1.000 |\n"), "{table}");
-    }
-
-    #[test]
-    fn a_check_that_does_not_hold_is_seen() {
-        let claim =
-            |at: &str, holds: bool| json!({ "at": at, "expected": "no loss", "found": "2 lost", "holds": holds });
-        let claims = [claim("seed 1", true), claim("seed 1", false), claim("seed 2", true)];
-        let table = checks(&[json!({ "claims": claims })]).unwrap();
-        assert!(table.ends_with("| seed 1 | 1 of 2 | no loss: 2 lost |\n| seed 2 | 1 of 1 | none |\n"), "{table}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod instructions;
 mod job;
 mod jobs;
 mod methods;
+mod networks;
 mod paths;
 mod programs;
 mod reach;

@@ -7,6 +7,7 @@ use crate::external::cargo;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -84,18 +85,36 @@ fn documents(octets: &[u8]) -> Result<Value> {
     }
 }
 
-/// The members at these pointers, by their last name.
+/// The members at these pointers, by their last name. Behind `/*` are members of the elements of an array, which stays
+/// an array of objects with these members.
 fn kept(value: &Value, pointers: &[&str]) -> Result<Value> {
     if pointers.is_empty() {
         return Ok(value.clone());
     }
     let mut members = Map::new();
+    let mut of_elements: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for pointer in pointers {
-        let found = value.pointer(pointer).with_context(|| format!("the result has no {pointer}"))?;
-        let name = pointer.rsplit('/').next().unwrap_or(pointer);
-        members.insert(name.to_owned(), found.clone());
+        match pointer.split_once("/*") {
+            Some((array, member)) => of_elements.entry(array).or_default().push(member),
+            None => {
+                members.insert(name_of(pointer), found(value, pointer)?.clone());
+            }
+        }
+    }
+    for (array, of_element) in of_elements {
+        let elements = found(value, array)?.as_array().with_context(|| format!("{array} is no array"))?;
+        let kept = elements.iter().map(|element| kept(element, &of_element)).collect::<Result<_>>()?;
+        members.insert(name_of(array), kept);
     }
     Ok(Value::Object(members))
+}
+
+fn found<'v>(value: &'v Value, pointer: &str) -> Result<&'v Value> {
+    value.pointer(pointer).with_context(|| format!("the result has no {pointer}"))
+}
+
+fn name_of(pointer: &str) -> String {
+    pointer.rsplit('/').next().unwrap_or(pointer).to_owned()
 }
 
 #[cfg(test)]
@@ -116,5 +135,15 @@ mod tests {
         assert_eq!(kept(&value, &["/source/egress_ratio"]).unwrap(), json!({ "egress_ratio": 1.5 }));
         let error = kept(&value, &["/source/egress"]).unwrap_err();
         assert_eq!(error.to_string(), "the result has no /source/egress");
+    }
+
+    #[test]
+    fn elements_of_arrays_keep_their_members() {
+        let run = |seed: u8| json!({ "seed": seed, "queue": [1, 2, 3], "hosts": [{ "name": "h", "octets": seed }] });
+        let value = json!({ "runs": [run(1), run(2)], "title": "t" });
+        let reduced = kept(&value, &["/title", "/runs/*/seed", "/runs/*/hosts/*/octets"]).unwrap();
+        let run = |seed: u8| json!({ "seed": seed, "hosts": [{ "octets": seed }] });
+        assert_eq!(reduced, json!({ "title": "t", "runs": [run(1), run(2)] }));
+        assert!(kept(&value, &["/title/*/seed"]).is_err() && kept(&value, &["/runs/*/size"]).is_err());
     }
 }
