@@ -187,13 +187,13 @@ def fast_cnps():
 
 
 def cnp_values():
-    """The values of CNPs: a count (D29), a path's load (D242), and the rate of a Fast CNP (D240); one without any."""
+    """The values of CNPs: a count (D29), a path's load (D242), the rate of a Fast CNP (D240), none, 12 flows (D284)."""
     cnp = lambda *values: rocev2(
         IPv6(src=PROXY, dst=SOURCE, tc=0xC0), 0xD002, bth(0x81, 0x77, 0, becn=1), struct.pack("!4I", *values)
     )
     plain = HBHOptUnknown(otype=FAST_CNP, optlen=16, optdata=octets(R1[0]))
     with_rate = fast_cnp([plain, PadN(optlen=2, optdata=bytes(2))], AS_IF_ABSENT, struct.pack("!4I", 0, 0, 2500, 0))
-    return [cnp(7, 0, 0, 0), cnp(0, 90210, 0, 0), with_rate, cnp(0, 0, 0, 0)]
+    return [cnp(7, 0, 0, 0), cnp(0, 90210, 0, 0), with_rate, cnp(0, 0, 0, 0), cnp(0, 0, 0, 12 << 16 | 48)]
 
 
 def wan():

@@ -46,6 +46,8 @@ local fields = {
     cnp_count = ProtoField.uint32("srdma.cnp.count", "CNPs that it stands for"),
     cnp_load = ProtoField.uint32("srdma.cnp.load", "Load of the path"),
     cnp_rate = ProtoField.uint32("srdma.cnp.rate_mbit_per_s", "Notified rate in Mbit/s"),
+    cnp_flows = ProtoField.uint16("srdma.cnp.flows", "Congested flows of the receiver"),
+    cnp_period = ProtoField.uint16("srdma.cnp.period_us", "Period of CNPs of each in microseconds"),
     ask = ProtoField.uint8("srdma.end_c.ask", "Asks for", base.DEC, asks),
     version = ProtoField.uint8("srdma.end_c.version", "Version"),
     class = ProtoField.uint8("srdma.end_c.traffic_class", "Traffic Class"),
@@ -141,6 +143,10 @@ local function dissect_rocev2(packet, tree)
             if buffer(udp + place, 4):uint() > 0 then
                 tree:add(field, buffer(udp + place, 4))
             end
+        end
+        if buffer(udp + 32, 2):uint() > 0 then
+            tree:add(fields.cnp_flows, buffer(udp + 32, 2))
+            tree:add(fields.cnp_period, buffer(udp + 34, 2))
         end
     end
     local is_request = last - udp >= 28 and buffer(udp + 8, 1):uint() == ACKNOWLEDGE

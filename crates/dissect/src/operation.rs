@@ -45,6 +45,7 @@ pub(super) fn extension_headers(dissector: &mut Dissector<'_>, opcode: Opcode) -
                 count: payload.count(),
                 load: Some(payload.load()).filter(|load| *load > 0),
                 rate_mbit_per_s: payload.rate_mbit_per_s(),
+                incast: payload.incast().map(|(flows, period_us)| layer::Incast { flows, period_us }),
             }));
             dissector.advance_to(rest);
         }

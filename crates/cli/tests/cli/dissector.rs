@@ -11,7 +11,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/srdma.lua");
 
 /// The columns that are compared.
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 23] = [
     "srdma.icrc.status",
     "srdma.end_mt.edge",
     "srdma.end_mt.receiver.address",
@@ -33,6 +33,8 @@ const FIELDS: [&str; 21] = [
     "srdma.cnp.count",
     "srdma.cnp.load",
     "srdma.cnp.rate_mbit_per_s",
+    "srdma.cnp.flows",
+    "srdma.cnp.period_us",
 ];
 
 /// The fields that the dissector finds in each frame of captures, with numbers as numbers.
@@ -74,7 +76,8 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
     // Syndrome 0x70: NAK, code 16.
     let requests: Vec<Value> = [&frame["aeth"]].into_iter().filter(|aeth| aeth["syndrome"] == 0x70).cloned().collect();
     let cnp = |key: &str| -> Vec<String> {
-        frame["cnp"][key].as_u64().filter(|value| *value > 0).map(|value| value.to_string()).into_iter().collect()
+        let value = [&frame["cnp"][key], &frame["cnp"]["incast"][key]].into_iter().find_map(Value::as_u64);
+        value.filter(|value| *value > 0).map(|value| value.to_string()).into_iter().collect()
     };
     let requested: Vec<Value> = requests.iter().map(|_| frame["bth"].clone()).collect();
     let ask = notification.iter().map(|found| u8::from(found["ask"] == "resume").to_string()).collect();
@@ -100,6 +103,8 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
         cnp("count"),
         cnp("load"),
         cnp("rate_mbit_per_s"),
+        cnp("flows"),
+        cnp("period_us"),
     ]
 }
 
@@ -169,15 +174,23 @@ fn repair_requests_are_dissected_as_by_decode() {
     assert!(requests.count() > 2, "losses between nodes are requested");
 }
 
-/// D29, D240, D242: what a CNP carries beside being one.
+/// D29, D240, D242, D284: what a CNP carries beside being one.
 #[test]
 fn values_of_cnps_are_dissected_as_by_decode() {
     let file = Path::new(ROOT).join("testdata/golden/scapy_11_cnp_values.pcap");
-    let fields = ["srdma.cnp.count", "srdma.cnp.load", "srdma.cnp.rate_mbit_per_s"];
+    let values = ["count", "load", "rate_mbit_per_s", "flows", "period_us"].map(|name| format!("srdma.cnp.{name}"));
+    let fields = values.each_ref().map(String::as_str);
     let seen = dissected(std::slice::from_ref(&file), &fields);
     let texts: Vec<Vec<String>> =
         seen.into_iter().map(|frame| frame.into_iter().map(|cell| cell.join(",")).collect()).collect();
-    assert_eq!(texts, [["7", "", ""], ["", "90210", ""], ["", "", "2500"], ["", "", ""]]);
+    let expected = [
+        ["7", "", "", "", ""],
+        ["", "90210", "", "", ""],
+        ["", "", "2500", "", ""],
+        ["", "", "", "", ""],
+        ["", "", "", "12", "48"],
+    ];
+    assert_eq!(texts, expected);
     compare(&[file]);
 }
 

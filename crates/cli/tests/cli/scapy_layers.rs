@@ -47,6 +47,13 @@ fn the_kernels_golden_captures_are_taken_again() {
     assert_eq!(text.lines().filter(|line| line.ends_with("packets, the same")).count(), 51, "{text}");
 }
 
+/// FRR floods what it flooded when its captures were taken: a LAN with IS-IS, and a link with OSPFv3.
+#[test]
+#[ignore = "needs root"]
+fn frrs_golden_captures_are_taken_again() {
+    assert_eq!(compared("frr.py"), "frr84_isis_lan: the same\nfrr84_ospf6: the same\n");
+}
+
 const SCRIPT: &str = r"
 import sys
 from scapy.layers.inet import UDP

@@ -373,6 +373,18 @@ pub struct Cnp {
     /// The rate that a Fast CNP notifies (D240).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbit_per_s: Option<u32>,
+    /// The extent of the receiver's congestion (D284).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incast: Option<Incast>,
+}
+
+/// What a receiver with DCQCN+ says of its congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Incast {
+    /// Its congested flows.
+    pub flows: u16,
+    /// Each of them gets a CNP in so many microseconds.
+    pub period_us: u16,
 }
 
 /// The rest of a packet, not dissected.

@@ -3,8 +3,8 @@
 mod congestion;
 
 use super::layer::{
-    Aeth, Bth, ChecksumVerdict, Cnp, EndMt, Entropy, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options,
-    Srh, Udp,
+    Aeth, Bth, ChecksumVerdict, Cnp, EndMt, Entropy, Fragment, HeaderOption, HmacTlv, Icmpv6, Incast, Ipv6, Layer, Mr,
+    Options, Srh, Udp,
 };
 use super::record::{HmacVerdict, IcrcVerdict, Record, Within};
 use srdma_wire::units::NS_PER_S;
@@ -38,7 +38,9 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
     let has_ipv6 = dissection.layers.iter().any(|layer| matches!(layer, Layer::Ipv6(_)));
     let says_nothing = |layer: &&Layer| match layer {
         Layer::Ethernet(_) => has_ipv6,
-        Layer::Cnp(Cnp { count, load, rate_mbit_per_s }) => *count == 0 && load.or(*rate_mbit_per_s).is_none(),
+        Layer::Cnp(Cnp { count, load, rate_mbit_per_s, incast }) => {
+            *count == 0 && load.or(*rate_mbit_per_s).is_none() && incast.is_none()
+        }
         _ => false,
     };
     let mut separator = "  ";
@@ -67,6 +69,7 @@ impl Display for Cnp {
             (self.count > 0).then(|| format!("stands for {} CNPs", self.count)),
             self.load.map(|load| format!("load of the path {load}")),
             self.rate_mbit_per_s.map(|rate| format!("notifies {rate} Mbit/s")),
+            self.incast.map(|Incast { flows, period_us }| format!("{flows} congested flows, each in {period_us} us")),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
