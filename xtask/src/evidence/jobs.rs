@@ -6,6 +6,7 @@ use super::job::{Job, Program, Step};
 use super::methods;
 use super::networks;
 use super::paths;
+use super::times;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -24,6 +25,7 @@ pub(super) fn all() -> Vec<Job> {
     ];
     all.extend(fuzz::jobs());
     all.extend(paths::jobs());
+    all.extend(times::jobs());
     all.extend(networks::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());

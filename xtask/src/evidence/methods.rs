@@ -73,15 +73,32 @@ struct Evaluation {
 }
 
 /// Published parameters of all methods.
-const PUBLISHED: &[&str] =
-    &["pfc", "dcqcn-published", "dcqcn-plus", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc", "nscc-published"];
+const PUBLISHED: &[&str] = &[
+    "pfc",
+    "dcqcn-published",
+    "dcqcn-plus",
+    "fast-cnp-dcqcn",
+    "dcqcn-connectx",
+    "fast-cnp-connectx",
+    "hpcc-published",
+    "fast-cnp-hpcc",
+    "nscc-published",
+];
 
 const EVALUATIONS: [Evaluation; 8] = [
     Evaluation {
         name: "incast-dc-published",
         about: "published parameters in incast-dc.toml",
         file: "incast-dc",
-        variants: &["pfc", "dcqcn-published", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc"],
+        variants: &[
+            "pfc",
+            "dcqcn-published",
+            "fast-cnp-dcqcn",
+            "dcqcn-connectx",
+            "fast-cnp-connectx",
+            "hpcc-published",
+            "fast-cnp-hpcc",
+        ],
     },
     Evaluation {
         name: "incast-dc-others-selected",

@@ -15,6 +15,7 @@ mod programs;
 mod reach;
 mod result;
 mod table;
+mod times;
 
 pub(crate) use result::{RESULTS, Stored};
 pub(crate) use table::{Marked, marked, write_into};
