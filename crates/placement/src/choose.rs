@@ -39,19 +39,31 @@ pub fn choose(
             Ok((0..).zip(flows).map(|numbered| path(numbered.1, along(numbered))).collect())
         }
         Choosing::Greedy => {
-            let mut loads = Loads::none(topology);
-            let mut next = |flow: &Flow| {
-                let along = Search::new(topology, next_hops, &loads, flow).least();
-                loads.add(topology, &along, flow.rate_bits_per_s);
-                path(flow, along)
-            };
-            Ok(flows.iter().map(&mut next).collect())
+            let ways = greedy(topology, next_hops, flows, usize::MAX).unwrap_or_default();
+            Ok(flows.iter().zip(ways).map(|(flow, along)| path(flow, along)).collect())
         }
         Choosing::Placed => {
             let placement = Placement::new(topology, flows)?;
             Ok((0..flows.len() as u32).filter_map(|number| placement.path(FlowId(number))).collect())
         }
     }
+}
+
+/// One flow after the other, each on the shortest path whose most loaded link then carries least; `None` if that takes
+/// more work, in inspected links. A flow without a path has no links.
+pub(crate) fn greedy(
+    topology: &Topology,
+    next_hops: &NextHops,
+    flows: &[Flow],
+    mut work: usize,
+) -> Option<Vec<Vec<Direction>>> {
+    let mut loads = Loads::none(topology);
+    let mut next = |flow: &Flow| {
+        let along = Search::new(topology, next_hops, &loads, flow).least(&mut work)?;
+        loads.add(topology, &along, flow.rate_bits_per_s);
+        Some(along)
+    };
+    flows.iter().map(&mut next).collect()
 }
 
 /// A search in depth through all shortest paths of a flow.
@@ -75,19 +87,20 @@ impl<'a> Search<'a> {
         Search { topology, next_hops, loads, from, to, rate_bits_per_s, best: None }
     }
 
-    fn least(mut self) -> Vec<Direction> {
-        self.go_on(NodeId::Host(self.from), Cost(0.0, 0.0), &mut Vec::new());
-        self.best.map(|(_, along)| along).unwrap_or_default()
+    /// The links of the best way, none if there is no way; `None` if the work ends before.
+    fn least(mut self, work: &mut usize) -> Option<Vec<Direction>> {
+        self.go_on(NodeId::Host(self.from), Cost(0.0, 0.0), &mut Vec::new(), work)?;
+        Some(self.best.map(|(_, along)| along).unwrap_or_default())
     }
 
     /// Tries all ways from a node that has been reached at some cost. The first of several equal ones stays.
-    fn go_on(&mut self, at: NodeId, cost: Cost, along: &mut Vec<Direction>) {
+    fn go_on(&mut self, at: NodeId, cost: Cost, along: &mut Vec<Direction>, work: &mut usize) -> Option<()> {
         if self.best.as_ref().is_some_and(|(least, _)| *least <= cost) {
-            return;
+            return Some(());
         }
         if at == NodeId::Host(self.to) {
             self.best = Some((cost, along.clone()));
-            return;
+            return Some(());
         }
         let ports = match at {
             NodeId::Host(host) => self.next_hops.from_host(self.topology, host, self.to),
@@ -96,9 +109,11 @@ impl<'a> Search<'a> {
         for port in ports.into_iter().filter_map(|port| self.topology.port(at, port)) {
             let direction = Direction::from(self.topology, at, port.link);
             let own = self.loads.share_with(self.topology, direction, self.rate_bits_per_s);
+            *work = work.checked_sub(1)?;
             along.push(direction);
-            self.go_on(port.peer.node, Cost(cost.0.max(own), cost.1 + own), along);
+            self.go_on(port.peer.node, Cost(cost.0.max(own), cost.1 + own), along, work)?;
             along.pop();
         }
+        Some(())
     }
 }

@@ -30,9 +30,10 @@ impl Placement<'_> {
         let per_round = flows.len().max(1) * self.topology.links().len().max(1);
         let mut rounds = WORK / per_round;
         self.fill(bound);
+        self.start_greedily(bound);
         let mut best = self.most_loaded().1;
         if best <= bound + MORE || rounds == 0 || self.has_to_end() {
-            return self.level();
+            return self.level(bound);
         }
         let mut kept = self.flows.clone();
         for steepness in STEEPNESS {
@@ -48,9 +49,12 @@ impl Placement<'_> {
                 kept.clone_from(&self.flows);
             }
         }
-        self.reset(kept);
+        self.reset(kept.clone());
         self.improve();
-        self.level();
+        if self.most_loaded().1 > best + MORE {
+            self.reset(kept);
+        }
+        self.level(bound);
     }
 
     /// Puts all flows where they were.

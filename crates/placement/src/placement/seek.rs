@@ -62,4 +62,10 @@ impl Placement<'_> {
             false => self.loads.share_with(self.topology, direction, flow.rate_bits_per_s),
         }
     }
+
+    /// Load of a direction without one of its flows.
+    pub(super) fn share_without(&self, flow: &Flow, direction: Direction) -> f64 {
+        let rate = self.topology.links()[direction.link.index()].rate_bits_per_s as f64;
+        (self.loads.bits_per_s(direction) - flow.rate_bits_per_s) as f64 / rate
+    }
 }
