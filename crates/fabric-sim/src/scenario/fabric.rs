@@ -4,6 +4,7 @@
 use super::failure::{Failure, FailureSection};
 use super::number::{default_first_seed, default_seeds};
 use super::{Hosts, Kind, Measures, Scenario, Switches, Variant, Whole, Workloads, jobs};
+use crate::max_min::MIN_INTERVAL;
 use crate::wan::Wan;
 use serde::{Deserialize, Serialize};
 use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
@@ -46,6 +47,9 @@ pub struct FabricScenario {
     pub variants: Vec<Variant>,
     /// Whether steady states of collectives in rings are skipped, at packet level.
     pub skip_steady: bool,
+    /// At flow level, the minimum interval between two computations of rates, as a share of the mean duration of
+    /// transfers (D295).
+    pub rate_interval: f64,
     /// The WAN that is part of the fabric, if one is.
     pub(crate) wan: Option<Wan>,
 }
@@ -139,6 +143,22 @@ impl FabricScenario {
         Ok(())
     }
 
+    /// Sets the minimum interval between two computations of rates, as a share of the mean duration of transfers.
+    ///
+    /// # Errors
+    ///
+    /// Packet level; a share that is not from 0 to 1.
+    pub fn set_rate_interval(&mut self, share: f64) -> Result<(), String> {
+        if self.level != Level::Flow {
+            return Err("rates are those of flow level: expected kind flow-level, or --level flow".to_owned());
+        }
+        if !(0.0..=1.0).contains(&share) {
+            return Err(format!("{share}: expected a share from 0 to 1"));
+        }
+        self.rate_interval = share;
+        Ok(())
+    }
+
     pub(super) fn resolve(path: &Path, text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
@@ -184,6 +204,7 @@ impl FabricScenario {
             measures: file.measure,
             variants,
             skip_steady: false,
+            rate_interval: MIN_INTERVAL,
             wan: None,
         };
         scenario.set_level(level).map_err(|problem| Problem::new(kind_at, problem))?;

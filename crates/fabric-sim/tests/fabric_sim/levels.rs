@@ -54,7 +54,14 @@ fn limit(kind: &str) -> f64 {
 /// Iterations take about as long as packet by packet, and every link carries as much: the paths are the same.
 #[test]
 fn iterations_and_links_are_those_of_packets() {
-    let kinds = ["all-reduce-ring", "all-reduce-tree", "all-gather", "all-to-all", "broadcast", "send-recv"];
+    let kinds = [
+        "all-reduce-ring",
+        "all-reduce-tree",
+        "all-gather",
+        "all-to-all",
+        "broadcast",
+        "send-recv",
+    ];
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let compared = kinds.map(|kind| scope.spawn(move || differences(kind)));
         compared.into_iter().flat_map(|thread| thread.join().expect("both levels run")).collect()
@@ -113,6 +120,27 @@ fn at_flow_level(mut scenario: FabricScenario) -> FabricScenario {
 fn the_same_seed_gives_the_same_result() {
     let result = || run(&at_flow_level(scenario(&job("all-to-all", 1 << 20), "queue_pairs = 4")), 0, 7, &mut |_| {});
     assert_eq!(result().unwrap(), result().unwrap());
+}
+
+/// D295: rates that are computed less often give other times, not far from the others, and carry the same.
+#[test]
+fn rates_may_be_computed_less_often() {
+    let work = job("all-to-all", 1 << 20).replace("\"data\"", "\"all\"");
+    let at = |share: f64| {
+        let mut scenario = at_flow_level(scenario(&work, "queue_pairs = 4"));
+        scenario.set_rate_interval(share).unwrap();
+        run(&scenario, 0, 1, &mut |_| {}).unwrap()
+    };
+    let (default, seldom) = (at(0.005), at(0.05));
+    let mut untouched = at_flow_level(scenario(&work, "queue_pairs = 4"));
+    assert_eq!(run(&untouched, 0, 1, &mut |_| {}).unwrap(), default);
+    let [own, other] = [&seldom, &default].map(|result| result.summary.iteration_p50_ns.unwrap());
+    assert!(own != other && (own / other - 1.0).abs() < 0.05, "{own} ns, {other}");
+    assert_eq!(seldom.totals, default.totals);
+    assert_eq!(seldom.links, default.links);
+    assert_eq!(untouched.set_rate_interval(1.5), Err("1.5: expected a share from 0 to 1".to_owned()));
+    let error = scenario(&job("all-to-all", 4 << 20), "").set_rate_interval(0.1).unwrap_err();
+    assert!(error.starts_with("rates are those of flow level"), "{error}");
 }
 
 /// Fluids are for jobs alone: what else is sent reacts to queues.
