@@ -1,10 +1,13 @@
 //! Path selection methods for comparison; hashing, the fourth, is [`ecmp`].
 
+use crate::deadline::Deadline;
 use crate::ecmp::ecmp;
 use crate::flow::Flow;
+use crate::group_flow::GroupFlow;
 use crate::load::{Direction, Loads};
 use crate::placement::{FlowId, Placement, PlacementError};
 use srdma_fabric::{HostId, NextHops, NodeId, Path, Topology};
+use std::collections::BTreeSet;
 
 /// Choice of paths by hosts or a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,56 @@ pub fn choose(
             Ok((0..flows.len() as u32).filter_map(|number| placement.path(FlowId(number))).collect())
         }
     }
+}
+
+/// A path for each flow, and for each group the links of its tree, parents before children. Where not all are placed
+/// together, greedy trees are placed one after the other, whatever flows carry, and random ones are those of hashes.
+///
+/// # Errors
+///
+/// Those of [`Placement::with_groups_within`].
+pub fn choose_with_groups(
+    topology: &Topology,
+    next_hops: &NextHops,
+    flows: &[Flow],
+    groups: &[GroupFlow],
+    how: Choosing,
+) -> Result<(Vec<Path>, Vec<Vec<Direction>>), PlacementError> {
+    let trees = |placement: &Placement<'_>| placement.groups().map(|(id, _)| placement.tree(id).to_vec()).collect();
+    match how {
+        Choosing::Placed => {
+            let placement = Placement::with_groups_within(topology, flows, groups, Deadline::NONE)?;
+            let ids = (0..flows.len() as u32).map(FlowId);
+            Ok((ids.filter_map(|id| placement.path(id)).collect(), trees(&placement)))
+        }
+        Choosing::Greedy => {
+            let mut alone = Placement::new(topology, &[])?;
+            groups.iter().try_for_each(|group| alone.add_group(group.clone()).map(drop))?;
+            Ok((choose(topology, next_hops, flows, how)?, trees(&alone)))
+        }
+        Choosing::Random(seed) => {
+            let numbered = (flows.len() as u64..).zip(groups);
+            let trees = numbered.map(|(number, group)| hashed_tree(topology, next_hops, group, number, seed));
+            Ok((choose(topology, next_hops, flows, how)?, trees.collect()))
+        }
+    }
+}
+
+/// The tree that hashes of one number choose for a group: the paths to its receivers, as far as they are not in it.
+pub fn hashed_tree(
+    topology: &Topology,
+    next_hops: &NextHops,
+    group: &GroupFlow,
+    number: u64,
+    seed: u64,
+) -> Vec<Direction> {
+    let mut entered = BTreeSet::from([NodeId::Host(group.from)]);
+    let mut tree = Vec::new();
+    for to in &group.to {
+        let along = ecmp(topology, next_hops, [group.from, *to], number, seed);
+        tree.extend(along.into_iter().filter(|direction| entered.insert(direction.to(topology))));
+    }
+    tree
 }
 
 /// One flow after the other, each on the shortest path whose most loaded link then carries least; `None` if that takes

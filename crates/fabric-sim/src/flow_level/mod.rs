@@ -136,7 +136,8 @@ impl<'a> FlowLevelRun<'a> {
         for paths in paths::paths(scenario, variant, &next_hops, seed, &jobs.channels)? {
             let first = paths.first().map_or(&[][..], Vec::as_slice);
             flows.add(&positions(first));
-            states.push(FlowState { delay: Delay::along(topology, first), paths, path: 0, octets: 0, arrives_ps: 0 });
+            let delay = Delay::along(topology, &paths::longest(topology, first));
+            states.push(FlowState { delay, paths, path: 0, octets: 0, arrives_ps: 0 });
         }
         Ok(FlowLevelRun {
             scenario,

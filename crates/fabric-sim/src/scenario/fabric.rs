@@ -117,11 +117,19 @@ impl FabricScenario {
     ///
     /// # Errors
     ///
-    /// Flow level with workloads other than jobs.
+    /// Flow level with workloads other than jobs; jobs with multicast groups at packet level, or with failures.
     pub fn set_level(&mut self, level: Level) -> Result<(), String> {
         if level == Level::Flow && !self.workloads.has_only_jobs() {
             let text = "flow level: expected [[workload.job]] and no other workload; others need packet level";
             return Err(text.to_owned());
+        }
+        let mut groups = self.jobs.iter().filter(|(job, _)| job.has_groups());
+        if let Some((job, _)) = groups.next().filter(|_| level == Level::Packet || !self.failures.is_empty()) {
+            return Err(format!(
+                "job {}: broadcast-multicast is simulated at flow level and without failures: expected kind \
+                 flow-level, or [[workload.broadcast]], which is a group packet by packet",
+                job.name
+            ));
         }
         self.level = level;
         Ok(())

@@ -81,6 +81,8 @@ fn every_collective_arrives() {
         ("all-reduce-tree", 30 * buffer),
         ("all-to-all", 15 * buffer),
         ("broadcast", 15 * buffer),
+        ("broadcast-tree", 15 * buffer),
+        ("broadcast-unicast", 15 * buffer),
         ("send-recv", 15 * buffer),
     ];
     for (kind, octets) in cases {

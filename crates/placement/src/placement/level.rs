@@ -38,8 +38,8 @@ fn better(most: f64, bound: f64) -> f64 {
 }
 
 impl Placement<'_> {
-    /// Puts flows one after the other, where rates differ or a bound is not met: on greedy paths, unless those that they
-    /// have are better; and by their rates, if that is better still.
+    /// Puts flows one after the other, where rates differ or a bound is not met: on greedy paths, unless those that
+    /// they have are better; and by their rates, if that is better still.
     pub(super) fn fill(&mut self, bound: f64) {
         let is_met = !self.rates_differ() && self.most_loaded().1 <= bound + MORE;
         if is_met || self.is_too_much() || self.has_to_end() {

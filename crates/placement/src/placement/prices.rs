@@ -23,8 +23,13 @@ const WORK: usize = 100_000_000;
 const LEAST_PRICE: f64 = 1e-12;
 
 impl Placement<'_> {
-    /// Lets all flows choose again in turn while that improves the result, and keeps the best one.
+    /// Lets all flows, and trees, choose again in turn while that improves the result, and keeps the best one.
     pub(super) fn settle(&mut self) {
+        self.settle_flows();
+        self.settle_trees(Self::settle_flows);
+    }
+
+    fn settle_flows(&mut self) {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let bound = self.quick_bound(&flows);
         let per_round = flows.len().max(1) * self.topology.links().len().max(1);
@@ -57,9 +62,12 @@ impl Placement<'_> {
         self.level(bound);
     }
 
-    /// Puts all flows where they were.
+    /// Puts all flows where they were, among the trees that there are.
     pub(super) fn reset(&mut self, kept: Vec<Option<Placed>>) {
         self.loads = Loads::none(self.topology);
+        for placed in self.groups.iter().flatten() {
+            self.loads.add(self.topology, &placed.along, placed.group.rate_bits_per_s);
+        }
         self.users.iter_mut().for_each(Vec::clear);
         self.flows.fill_with(|| None);
         for (id, placed) in (0..).map(FlowId).zip(kept) {
