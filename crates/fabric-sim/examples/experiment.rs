@@ -1,7 +1,7 @@
 //! Runs one variant of a scenario with one seed and prints the time that it took.
 //!
 //! ```sh
-//! cargo run --release -p srdma-fabric-sim --example experiment -- FILE [VARIANT [SEED [THREADS]]]
+//! cargo run --release -p srdma-fabric-sim --example experiment -- FILE [VARIANT [SEED [THREADS [RATE_INTERVAL]]]]
 //! ```
 
 use srdma_fabric_sim::{Scenario, run_observed};
@@ -11,7 +11,7 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let file = arguments.first().ok_or("which scenario? expected a file")?;
-    let scenario = match Scenario::read(Path::new(file))? {
+    let mut scenario = match Scenario::read(Path::new(file))? {
         Scenario::Fabric(scenario) => scenario,
         other => return Err(format!("kind {}: expected fabric or flow-level", other.kind()).into()),
     };
@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let seed = arguments.get(2).map_or(Ok(1), |seed| seed.parse())?;
     let threads = arguments.get(3).map_or(Ok(1), |threads| threads.parse())?;
+    arguments.get(4).map_or(Ok(()), |share| scenario.set_rate_interval(share.parse().map_err(|_| share.as_str())?))?;
     let begin = Instant::now();
     let result = run_observed(&scenario, variant, seed, threads, &mut |_| {}, None)?;
     let seconds = begin.elapsed().as_secs_f64();

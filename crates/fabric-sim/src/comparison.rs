@@ -1,8 +1,9 @@
-//! Comparison of runs in which steady states were skipped with the same runs packet by packet (D219).
+//! Comparison of runs that were made faster with the same runs in full: steady states were skipped, which are simulated
+//! packet by packet (D219), or rates computed less often (D295).
 
 use super::results::{FabricResults, JobResult, VariantResult};
 
-/// A run in which steady states were skipped, compared with the same run packet by packet.
+/// A faster run, compared with the same run in full.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Name of the variant.
@@ -11,29 +12,29 @@ pub struct Comparison {
     pub seed: u64,
     /// The share of the simulated time that was skipped.
     pub skipped: f64,
-    /// The longest iteration, and the same packet by packet, in nanoseconds; `None` if none has ended.
+    /// The longest iteration, and the same in full, in nanoseconds; `None` if none has ended.
     pub iteration_ns: Option<[f64; 2]>,
-    /// The largest difference of an iteration's duration, by that packet by packet; `None` if other iterations have
+    /// The largest difference of an iteration's duration, by that in full; `None` if other iterations have
     /// ended.
     pub difference: Option<f64>,
 }
 
 impl FabricResults {
-    /// Compares each run with the same run of other results, packet by packet.
-    pub fn compared_with(&self, packets: &FabricResults) -> Vec<Comparison> {
-        self.runs.iter().zip(&packets.runs).map(|(own, other)| compared(own, other)).collect()
+    /// Compares each run with the same run of other results, in full.
+    pub fn compared_with(&self, full: &FabricResults) -> Vec<Comparison> {
+        self.runs.iter().zip(&full.runs).map(|(own, other)| compared(own, other)).collect()
     }
 }
 
-fn compared(own: &VariantResult, packets: &VariantResult) -> Comparison {
-    let both = [own, packets].map(durations);
+fn compared(own: &VariantResult, full: &VariantResult) -> Comparison {
+    let both = [own, full].map(durations);
     let pairs = both[0].iter().zip(&both[1]);
-    let difference = |(own, packets): (&Option<u64>, &Option<u64>)| {
-        let [own, packets] = [(*own)?, (*packets)?].map(|ns| ns as f64);
-        Some((own / packets.max(1.0) - 1.0).abs())
+    let difference = |(own, full): (&Option<u64>, &Option<u64>)| {
+        let [own, full] = [(*own)?, (*full)?].map(|ns| ns as f64);
+        Some((own / full.max(1.0) - 1.0).abs())
     };
     let differences: Option<Vec<f64>> = pairs.map(difference).collect();
-    let longest = [own, packets].map(|run| run.summary.iteration_longest_ns);
+    let longest = [own, full].map(|run| run.summary.iteration_longest_ns);
     Comparison {
         variant: own.variant.clone(),
         seed: own.seed,

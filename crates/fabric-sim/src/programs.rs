@@ -10,7 +10,7 @@ use srdma_dataplane::{Command, Encaps, EncapsMode, Flavors, NextHop, RouteAction
 use srdma_fabric::sid::tenant_id;
 use srdma_fabric::{Encoding, HostId, NextHops, NodeId, Path, Program, SidPlan, SwitchId, Topology};
 use srdma_frame::PortId;
-use srdma_placement::{Choosing, Flow, FlowId, Placement, choose, ecmp};
+use srdma_placement::{Choosing, Deadline, Direction, Flow, FlowId, GroupFlow, Placement, choose_with_groups, ecmp};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -40,8 +40,16 @@ pub(super) fn sid_plan(scenario: &FabricScenario, variant: &Variant) -> Result<O
     Ok(is_needed.then(|| SidPlan::new(&scenario.topology, SidPlan::BLOCK)).transpose()?)
 }
 
-/// The paths of each channel in order of preference; empty if switches choose. With steering there is an alternative
-/// that shares as few links as possible with the first.
+/// How a channel goes.
+pub(super) enum ChannelRoute {
+    /// Its paths in order of preference. With steering there is an alternative that shares as few links as possible
+    /// with the first.
+    Paths(Vec<Path>),
+    /// The tree of its group.
+    Tree(Vec<Direction>),
+}
+
+/// The paths of each channel in order of preference, at packet level, where none has a group; empty if switches choose.
 ///
 /// # Errors
 ///
@@ -53,24 +61,55 @@ pub(super) fn paths(
     seed: u64,
     channels: &[Channel],
 ) -> Result<Vec<Vec<Path>>, RunError> {
+    let paths = |route| match route {
+        ChannelRoute::Paths(paths) => Some(paths),
+        ChannelRoute::Tree(_) => None,
+    };
+    Ok(routes(scenario, variant, next_hops, seed, channels)?.into_iter().filter_map(paths).collect())
+}
+
+/// How each channel goes; empty if switches choose.
+///
+/// # Errors
+///
+/// Those of the placement.
+pub(super) fn routes(
+    scenario: &FabricScenario,
+    variant: &Variant,
+    next_hops: &NextHops,
+    seed: u64,
+    channels: &[Channel],
+) -> Result<Vec<ChannelRoute>, RunError> {
     let topology = &scenario.topology;
     let flow = |channel: &Channel| {
         let Channel { from, to, rate_bits_per_s, .. } = *channel;
         Flow { from, to, rate_bits_per_s }
     };
-    let flows: Vec<Flow> = channels.iter().map(flow).collect();
+    let flows: Vec<Flow> = channels.iter().filter(|channel| channel.group.is_none()).map(flow).collect();
+    let groups: Vec<GroupFlow> = channels.iter().filter_map(|channel| channel.group.clone()).collect();
+    let in_order = |paths: Vec<Vec<Path>>, trees: Vec<Vec<Direction>>| {
+        let (mut paths, mut trees) = (paths.into_iter(), trees.into_iter());
+        let route = |channel: &Channel| match channel.group {
+            Some(_) => trees.next().map(ChannelRoute::Tree),
+            None => paths.next().map(ChannelRoute::Paths),
+        };
+        channels.iter().filter_map(route).collect()
+    };
     let how = match variant.paths {
         Paths::Ecmp => return Ok(Vec::new()),
         Paths::Random => Choosing::Random(seed),
         Paths::Greedy => Choosing::Greedy,
         Paths::Placed if variant.steering => {
-            let placement = Placement::new(topology, &flows)?;
+            let placement = Placement::with_groups_within(topology, &flows, &groups, Deadline::NONE)?;
             let ids = (0..flows.len() as u32).map(FlowId);
-            return Ok(ids.map(|id| placement.path(id).into_iter().chain(placement.backup(id)).collect()).collect());
+            let paths = ids.map(|id| placement.path(id).into_iter().chain(placement.backup(id)).collect()).collect();
+            let trees = placement.groups().map(|(id, _)| placement.tree(id).to_vec()).collect();
+            return Ok(in_order(paths, trees));
         }
         Paths::Placed => Choosing::Placed,
     };
-    Ok(choose(topology, next_hops, &flows, how)?.into_iter().map(|path| vec![path]).collect())
+    let (paths, trees) = choose_with_groups(topology, next_hops, &flows, &groups, how)?;
+    Ok(in_order(paths.into_iter().map(|path| vec![path]).collect(), trees))
 }
 
 /// The outer headers of a channel with these paths (PP-4-3).

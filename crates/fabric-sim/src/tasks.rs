@@ -8,7 +8,7 @@
 use super::scenario::FabricScenario;
 use super::steady::Arrivals;
 use srdma_fabric::{HostId, NodeId, Topology};
-use srdma_placement::{Collective, Flow, Job, Lockstep, Message, Pace, Replay, Schedule};
+use srdma_placement::{Collective, Flow, GroupFlow, Job, Lockstep, Message, Pace, Replay, Schedule};
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -21,10 +21,12 @@ pub(super) struct Channel {
     pub(super) task: usize,
     /// The sending host.
     pub(super) from: HostId,
-    /// The receiving host.
+    /// The receiving host, the first one of a group.
     pub(super) to: HostId,
     /// The rate that the scheduler assumes, in bits per second.
     pub(super) rate_bits_per_s: u64,
+    /// The multicast group that receives, if it is one.
+    pub(super) group: Option<GroupFlow>,
 }
 
 /// A task, shared by its servers.
@@ -82,41 +84,48 @@ pub(super) fn tasks(scenario: &FabricScenario) -> (Vec<Task>, Vec<Channel>) {
         let nic_bits_per_s = rate_of(&scenario.topology, job.nics[0]);
         for collectives in sequences.filter(|sequence| !sequence.is_empty()) {
             let flows: Vec<Flow> = collectives.iter().flat_map(|own| job.flows(own, nic_bits_per_s)).collect();
+            let groups = collectives.iter().flat_map(|own| job.group_flows(own, nic_bits_per_s)).collect();
             let work = Work::Collectives(Schedule::new(job, &collectives, Pace::DEFAULT));
-            tasks.push(Task::new(number, job, work, &flows, tasks.len(), &mut channels));
+            tasks.push(Task::new(number, job, work, (&flows, groups), tasks.len(), &mut channels));
         }
         if let Some(trace) = &job.trace {
             let flows = trace.flows(&job.nics, nic_bits_per_s);
             let work = Work::Trace(Replay::new(Arc::clone(trace)));
-            tasks.push(Task::new(number, job, work, &flows, tasks.len(), &mut channels));
+            tasks.push(Task::new(number, job, work, (&flows, Vec::new()), tasks.len(), &mut channels));
         }
     }
     (tasks, channels)
 }
 
 impl Task {
-    /// The task of this number, with all its flows.
+    /// The task of this number, with all its flows and groups.
     fn new(
         job_number: usize,
         job: &Job,
         work: Work,
-        flows: &[Flow],
+        (flows, groups): (&[Flow], Vec<GroupFlow>),
         number: usize,
         channels: &mut Vec<Channel>,
     ) -> Self {
         let ranks: BTreeMap<HostId, u32> = job.nics.iter().copied().zip(0..).collect();
-        let mut rates: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        let mut rates: BTreeMap<(u32, u32), (u64, Option<GroupFlow>)> = BTreeMap::new();
         for flow in flows {
-            let rate = rates.entry((ranks[&flow.from], ranks[&flow.to])).or_default();
+            let (rate, _) = rates.entry((ranks[&flow.from], ranks[&flow.to])).or_default();
             *rate = (*rate).max(flow.rate_bits_per_s);
+        }
+        // Messages to a group are to their sender.
+        for group in groups {
+            let from = ranks[&group.from];
+            rates.insert((from, from), (group.rate_bits_per_s, Some(group)));
         }
         let first_channel = channels.len();
         let ends: Vec<[u32; 2]> = rates.keys().map(|(from, to)| [*from, *to]).collect();
         let mut of_ranks = vec![Vec::new(); job.nics.len()];
-        for ((from, to), rate_bits_per_s) in rates {
+        for ((from, to), (rate_bits_per_s, group)) in rates {
             of_ranks[from as usize].push((to, channels.len()));
             let [from, to] = [from, to].map(|rank| job.nics[rank as usize]);
-            channels.push(Channel { task: number, from, to, rate_bits_per_s });
+            let to = group.as_ref().and_then(|group| group.to.first()).map_or(to, |first| *first);
+            channels.push(Channel { task: number, from, to, rate_bits_per_s, group });
         }
         Task {
             job: job_number,

@@ -6,6 +6,7 @@
 //! congestion); good ones are found by making loaded links longer, round by round (Young 1995, Garg and Könemann 1998).
 
 use crate::flow::Flow;
+use crate::group_flow::{GroupFlow, crossing};
 use crate::load::Direction;
 use crate::search::Ways;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
@@ -18,11 +19,24 @@ const LAST_STEP: f64 = 0.005;
 /// A bound below which no placement of the flows loads its most loaded link, by the link's rate. More rounds make it
 /// sharper.
 pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direction) -> bool, rounds: usize) -> f64 {
+    divided_bound_with(topology, flows, &[], may_use, rounds)
+}
+
+/// The same with groups, also for those that are divided among several trees: a tree covers at least the distance to
+/// its farthest receiver.
+pub(crate) fn divided_bound_with(
+    topology: &Topology,
+    flows: &[Flow],
+    groups: &[GroupFlow],
+    may_use: impl Fn(Direction) -> bool,
+    rounds: usize,
+) -> f64 {
     let mut by_source: BTreeMap<HostId, Vec<&Flow>> = BTreeMap::new();
     flows
         .iter()
         .filter(|flow| flow.from != flow.to)
         .for_each(|flow| by_source.entry(flow.from).or_default().push(flow));
+    groups.iter().for_each(|group| _ = by_source.entry(group.from).or_default());
     let usable: Vec<bool> = (0..2 * topology.links().len()).map(|index| may_use(Direction::at(index))).collect();
     let rate = |index: usize| topology.links()[index / 2].rate_bits_per_s as f64;
     // A length times a rate is a weight: all links begin with the same.
@@ -45,6 +59,13 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
                 let rate_bits_per_s = flow.rate_bits_per_s as f64;
                 covered += rate_bits_per_s * ways.cost(flow.to).map_or(0.0, f64::from_bits);
                 ways.back(flow.to).for_each(|direction| used[direction.index()] += rate_bits_per_s);
+            }
+            for group in groups.iter().filter(|group| group.from == *source) {
+                let rate_bits_per_s = group.rate_bits_per_s as f64;
+                let distances = group.to.iter().map(|to| ways.cost(*to).map_or(0.0, f64::from_bits));
+                covered += rate_bits_per_s * distances.fold(0.0, f64::max);
+                let tree: BTreeSet<Direction> = group.to.iter().flat_map(|to| ways.back(*to)).collect();
+                tree.into_iter().for_each(|direction| used[direction.index()] += rate_bits_per_s);
             }
         }
         bound = bound.max(covered / total);
@@ -69,10 +90,12 @@ pub struct Cut {
 }
 
 /// A bound from the links around hosts that are attached alike: their incoming or outgoing traffic, in whole flows of
-/// the smallest rate, if the links are alike. The links of each host are such a set as well.
+/// the smallest rate, if the links are alike. The links of each host are such a set as well. Groups cross such links
+/// once.
 pub(crate) fn cut_bound(
     topology: &Topology,
     flows: &[Flow],
+    groups: &[GroupFlow],
     may_use: impl Fn(Direction) -> bool,
 ) -> (f64, Option<Cut>) {
     let mut parts: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
@@ -87,8 +110,10 @@ pub(crate) fn cut_bound(
     for (is_outgoing, end) in [(true, (|flow| flow.from) as fn(&Flow) -> HostId), (false, |flow| flow.to)] {
         let mut at_hosts = vec![Crossing::NONE; topology.hosts().len()];
         let mut at_parts = vec![Crossing::NONE; parts.len()];
-        for flow in flows {
+        for flow in crossing(flows, groups, is_outgoing, HostId::index).iter() {
             at_hosts[end(flow).index()].add(flow);
+        }
+        for flow in crossing(flows, groups, is_outgoing, |host| part_of_host[host.index()]).iter() {
             if part_of_host[flow.from.index()] != part_of_host[flow.to.index()] {
                 at_parts[part_of_host[end(flow).index()]].add(flow);
             }
@@ -122,8 +147,9 @@ pub(crate) fn cut_bound(
 
 /// The least load, no less than a bound, that whole flows can make on some link: a multiple of what all rates have in
 /// common.
-pub(crate) fn rounded_up(topology: &Topology, flows: &[Flow], bound: f64) -> f64 {
-    let common = flows.iter().fold(0, |common, flow| greatest_common_divisor(common, flow.rate_bits_per_s));
+pub(crate) fn rounded_up(topology: &Topology, flows: &[Flow], groups: &[GroupFlow], bound: f64) -> f64 {
+    let rates = flows.iter().map(|flow| flow.rate_bits_per_s).chain(groups.iter().map(|group| group.rate_bits_per_s));
+    let common = rates.fold(0, greatest_common_divisor);
     let rates: BTreeSet<u64> = topology.links().iter().map(|link| link.rate_bits_per_s).collect();
     let next = |rate: u64| {
         let unit = common.max(1) as f64 / rate as f64;

@@ -7,6 +7,7 @@ use crate::double_tree::{TREES, parent};
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
 use crate::goal::{self, GoalTrace};
+use crate::group_flow::{GroupFlow, ListedGroup};
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Topology};
 use std::collections::BTreeMap;
@@ -90,6 +91,12 @@ pub enum CollectiveKind {
     AllToAll,
     /// The first sends the buffer to the next, and so on to the last.
     Broadcast,
+    /// In a binary tree each rank sends the buffer to its children.
+    BroadcastTree,
+    /// The first sends the buffer to every other.
+    BroadcastUnicast,
+    /// The first sends the buffer once, to a multicast group of all others.
+    BroadcastMulticast,
     /// Each rank sends the buffer to the next; the last sends nothing.
     SendRecv,
 }
@@ -104,6 +111,9 @@ impl CollectiveKind {
             CollectiveKind::ReduceScatter => "reduce-scatter",
             CollectiveKind::AllToAll => "all-to-all",
             CollectiveKind::Broadcast => "broadcast",
+            CollectiveKind::BroadcastTree => "broadcast-tree",
+            CollectiveKind::BroadcastUnicast => "broadcast-unicast",
+            CollectiveKind::BroadcastMulticast => "broadcast-multicast",
             CollectiveKind::SendRecv => "send-recv",
         }
     }
@@ -139,8 +149,7 @@ impl Job {
     /// The flows of those collectives whose names are chosen, with what they belong to. Where a collective is as fast
     /// as links allow, that is the slowest link of the job's NICs.
     pub fn wanted(&self, topology: &Topology, is_chosen: impl Fn(&str) -> bool) -> Vec<ListedFlow> {
-        let ports = self.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
-        let slowest = ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0);
+        let slowest = self.slowest(topology);
         let of_collectives =
             self.collectives.iter().map(|collective| (collective.name.as_str(), self.flows(collective, slowest)));
         let of_trace = self.trace.iter().map(|trace| (goal::PART, trace.flows(&self.nics, slowest)));
@@ -151,6 +160,29 @@ impl Job {
             flows.into_iter().map(listed)
         };
         chosen.flat_map(listed).collect()
+    }
+
+    /// The multicast groups of those collectives whose names are chosen, with what they belong to.
+    pub fn wanted_groups(&self, topology: &Topology, is_chosen: impl Fn(&str) -> bool) -> Vec<ListedGroup> {
+        let slowest = self.slowest(topology);
+        let chosen = self.collectives.iter().filter(|collective| is_chosen(&collective.name));
+        let listed = |collective: &Collective| {
+            let (job, part) = (self.name.clone(), collective.name.clone());
+            let groups = self.group_flows(collective, slowest).into_iter();
+            groups.map(move |group| ListedGroup { group, job: job.clone(), part: part.clone() })
+        };
+        chosen.flat_map(listed).collect()
+    }
+
+    /// Whether a collective is carried by multicast groups.
+    pub fn has_groups(&self) -> bool {
+        self.collectives.iter().any(|collective| collective.kind == CollectiveKind::BroadcastMulticast)
+    }
+
+    /// The rate of the slowest link of its NICs.
+    fn slowest(&self, topology: &Topology) -> u64 {
+        let ports = self.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
+        ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0)
     }
 
     /// Maximum number of flows of a collective, computed without generating them.
@@ -172,9 +204,28 @@ impl Job {
             | CollectiveKind::AllGather
             | CollectiveKind::ReduceScatter
             | CollectiveKind::Broadcast
+            | CollectiveKind::BroadcastTree
+            | CollectiveKind::BroadcastUnicast
+            | CollectiveKind::BroadcastMulticast
             | CollectiveKind::SendRecv => 1,
         };
         ranks.saturating_mul(of_a_rank)
+    }
+
+    /// The multicast groups of a collective, given the rate of a NIC. A NIC of several ranks receives once.
+    pub fn group_flows(&self, collective: &Collective, nic_bits_per_s: u64) -> Vec<GroupFlow> {
+        if collective.kind != CollectiveKind::BroadcastMulticast {
+            return Vec::new();
+        }
+        let rate_bits_per_s = match collective.period_us {
+            Some(period_us) => ((collective.octets as f64 * 8e6 / period_us.max(1) as f64).round() as u64).max(1),
+            None => nic_bits_per_s,
+        };
+        let groups = self.groups(collective.group).into_iter().filter_map(|group| {
+            let (first, others) = group.split_first()?;
+            Some(GroupFlow::new(self.nics[*first], others.iter().map(|rank| self.nics[*rank]), rate_bits_per_s))
+        });
+        groups.filter(|group| !group.to.is_empty()).collect()
     }
 
     /// The flows of a collective, given the rate of a NIC. Ranks that share a NIC send nothing to one another.
@@ -229,5 +280,11 @@ fn sends(kind: CollectiveKind, group: &[usize]) -> Vec<(usize, usize, f64)> {
             pairs.filter(|(from, to, _)| from != to).collect()
         }
         CollectiveKind::Broadcast | CollectiveKind::SendRecv => chain(),
+        CollectiveKind::BroadcastTree => {
+            let above = |rank: usize| Some((group[parent(n as u32, 0, rank as u32)? as usize], group[rank], 1.0));
+            (1..n).filter_map(above).collect()
+        }
+        CollectiveKind::BroadcastUnicast => (1..n).map(|rank| (group[0], group[rank], 1.0)).collect(),
+        CollectiveKind::BroadcastMulticast => Vec::new(),
     }
 }

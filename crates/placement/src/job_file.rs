@@ -30,7 +30,8 @@
 //! | `job.collective.period_us` | how often, microseconds | as fast as links allow |
 //! | `job.trace` | a file of a [`GoalTrace`], beside that of the job; in place of collectives | none |
 //!
-//! Kinds: `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `send-recv`.
+//! Kinds: `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `send-recv`; `broadcast`,
+//! along a chain, `broadcast-tree`, `broadcast-unicast`, and `broadcast-multicast`, by a multicast group.
 
 use crate::goal::GoalTrace;
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
@@ -102,14 +103,28 @@ struct CollectiveSection {
 /// Reads the text of a trace, by the name that a job gives it, or says why not.
 pub type ReadTrace<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// Reads the jobs of a text that is no file, for a fabric: there are no traces beside it.
+/// Reads the jobs of a text that is no file, for a fabric: there are no traces beside it, and the controller that such
+/// a text is sent to has groups of its own (D296).
 ///
 /// # Errors
 ///
 /// Names the line in error, the found and the expected value.
 pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, LineError> {
     let no_files = |_: &str| Err("only jobs of files have traces: expected [[job.collective]]".to_owned());
-    jobs_with_traces_from_toml(text, topology, &no_files)
+    let jobs = jobs_with_traces_from_toml(text, topology, &no_files)?;
+    match jobs.iter().find(|job| job.has_groups()) {
+        Some(job) => {
+            let problem = format!(
+                "job {}: broadcast-multicast is for srdma plan and srdma sim: expected a broadcast of another kind, \
+                 or a group of the controller",
+                job.name
+            );
+            let kind = CollectiveKind::BroadcastMulticast.name();
+            let line = text.lines().position(|line| line.contains(kind)).map_or(1, |line| line + 1);
+            Err(LineError { line, problem })
+        }
+        None => Ok(jobs),
+    }
 }
 
 /// Reads the jobs of a file, for a fabric, with their traces.

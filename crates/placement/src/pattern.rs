@@ -11,6 +11,9 @@
 //! | all-reduce tree | for each of two trees: to the parent, and to each child | chunks of half of the buffer |
 //! | all-to-all | all others in turn, beginning with the next | n−1, an n-th of the buffer each |
 //! | broadcast | to the next | chunks of the buffer, passed on as they arrive |
+//! | broadcast tree | to each child | chunks of the buffer, passed on as they arrive |
+//! | unicast broadcast | of the first: to all others in turn | all chunks, each to all others |
+//! | multicast broadcast | of the first: to itself, which stands for all others | chunks of the buffer |
 //! | send/receive | to the next | chunks of the buffer |
 
 use crate::double_tree::{TREES, children, parent};
@@ -47,6 +50,7 @@ impl Pattern {
     pub(crate) fn lanes(&self) -> u8 {
         match self.kind {
             CollectiveKind::AllReduceTree => TREES * TREE_LANES,
+            CollectiveKind::BroadcastTree => 2,
             _ => 1,
         }
     }
@@ -58,6 +62,7 @@ impl Pattern {
             _ if others == 0 => 0,
             CollectiveKind::AllReduceRing => 2 * others,
             CollectiveKind::AllGather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => others,
+            CollectiveKind::BroadcastUnicast if position == 0 => others.saturating_mul(self.chunks(lane)),
             _ => self.peer(position, lane, 0).map_or(0, |_| self.chunks(lane)),
         }
     }
@@ -67,8 +72,9 @@ impl Pattern {
         match self.kind {
             CollectiveKind::AllReduceRing | CollectiveKind::AllGather | CollectiveKind::ReduceScatter => 1,
             CollectiveKind::AllToAll | CollectiveKind::SendRecv => u32::MAX,
-            CollectiveKind::Broadcast if position == 0 => u32::MAX,
-            CollectiveKind::Broadcast => 0,
+            CollectiveKind::BroadcastUnicast | CollectiveKind::BroadcastMulticast => u32::MAX,
+            CollectiveKind::Broadcast | CollectiveKind::BroadcastTree if position == 0 => u32::MAX,
+            CollectiveKind::Broadcast | CollectiveKind::BroadcastTree => 0,
             CollectiveKind::AllReduceTree => {
                 let is_leaf = children(self.ranks, lane / TREE_LANES, position) == [None; 2];
                 if is_leaf { u32::MAX } else { 0 }
@@ -83,6 +89,9 @@ impl Pattern {
             CollectiveKind::AllReduceRing | CollectiveKind::AllGather | CollectiveKind::ReduceScatter => Some(next),
             CollectiveKind::AllToAll => Some((position + 1 + step) % self.ranks),
             CollectiveKind::Broadcast | CollectiveKind::SendRecv => (next > 0).then_some(next),
+            CollectiveKind::BroadcastTree => children(self.ranks, 0, position)[usize::from(lane)],
+            CollectiveKind::BroadcastUnicast => (position == 0).then(|| 1 + step % (self.ranks - 1)),
+            CollectiveKind::BroadcastMulticast => (position == 0).then_some(0),
             CollectiveKind::AllReduceTree => match (lane / TREE_LANES, lane % TREE_LANES) {
                 (tree, 0) => parent(self.ranks, tree, position),
                 (tree, to) => children(self.ranks, tree, position)[usize::from(to - 1)],
@@ -99,7 +108,11 @@ impl Pattern {
             CollectiveKind::AllReduceRing | CollectiveKind::ReduceScatter => cut(self.octets, ranks, back(step + 1)),
             CollectiveKind::AllGather => cut(self.octets, ranks, back(step)),
             CollectiveKind::AllToAll => cut(self.octets, ranks, (position + 1 + step) % ranks),
-            CollectiveKind::Broadcast | CollectiveKind::SendRecv => cut(self.octets, self.chunks(lane), step),
+            CollectiveKind::Broadcast
+            | CollectiveKind::BroadcastTree
+            | CollectiveKind::BroadcastMulticast
+            | CollectiveKind::SendRecv => cut(self.octets, self.chunks(lane), step),
+            CollectiveKind::BroadcastUnicast => cut(self.octets, self.chunks(lane), step / (ranks - 1)),
             CollectiveKind::AllReduceTree => {
                 let [begin, end] = self.half(lane);
                 cut(end - begin, self.chunks(lane), step).map(|at| begin + at)
@@ -110,7 +123,11 @@ impl Pattern {
     /// Effect of the arrival of a message at the position where it arrives.
     pub(crate) fn follows(&self, position: u32, from: u32, lane: u8) -> Follows {
         match self.kind {
-            CollectiveKind::AllToAll | CollectiveKind::SendRecv => Follows::Nothing,
+            CollectiveKind::AllToAll
+            | CollectiveKind::SendRecv
+            | CollectiveKind::BroadcastUnicast
+            | CollectiveKind::BroadcastMulticast => Follows::Nothing,
+            CollectiveKind::BroadcastTree => Follows::Next([Some(0), Some(1)]),
             CollectiveKind::AllReduceTree => {
                 let tree = lane / TREE_LANES;
                 if !lane.is_multiple_of(TREE_LANES) {

@@ -6,9 +6,10 @@
 use crate::deadline::Deadline;
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
-use crate::placement::{FlowId, Placement, PlacementError};
+use crate::group_flow::{GroupFlow, ListedGroup};
+use crate::placement::{FlowId, Placement, PlacementError, TreeId};
 use srdma_fabric::{LinkId, Path, Topology};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A flow of a plan, with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +33,38 @@ pub struct KeptFlow {
     pub path: Path,
 }
 
-/// The flows of jobs, placed.
+/// A multicast group of a plan, with its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedGroup {
+    /// Its number in the plan, which no flow has.
+    pub number: u32,
+    /// Its id in the placement.
+    pub id: TreeId,
+    /// The group, and what it belongs to.
+    pub wanted: ListedGroup,
+}
+
+/// A group of a plan with its tree, as it is kept between changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptGroup {
+    /// Its number in the plan.
+    pub number: u32,
+    /// The group, and what it belongs to.
+    pub wanted: ListedGroup,
+    /// The links of its tree.
+    pub links: Vec<LinkId>,
+}
+
+/// The flows and groups of jobs, placed.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     topology: &'a Topology,
     placement: Placement<'a>,
     flows: Vec<Numbered>,
-    /// The paths that flows had before the change.
+    groups: Vec<NumberedGroup>,
+    /// The paths that flows had before the change, and the links of trees.
     was: BTreeMap<FlowId, Path>,
+    trees_were: BTreeMap<TreeId, BTreeSet<LinkId>>,
     /// In their order.
     added: Vec<FlowId>,
     removed: Vec<u32>,
@@ -55,23 +80,42 @@ impl<'a> Plan<'a> {
     ///
     /// Those of [`Placement::new`] and [`Placement::drain`].
     pub fn new(topology: &'a Topology, wanted: Vec<ListedFlow>, drained: &[LinkId]) -> Result<Self, PlacementError> {
-        Plan::new_within(topology, wanted, drained, Deadline::NONE)
+        Plan::with_groups(topology, wanted, Vec::new(), drained)
+    }
+
+    /// The same with multicast groups.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::new`] and [`Placement::with_groups_within`].
+    pub fn with_groups(
+        topology: &'a Topology,
+        wanted: Vec<ListedFlow>,
+        groups: Vec<ListedGroup>,
+        drained: &[LinkId],
+    ) -> Result<Self, PlacementError> {
+        Plan::new_within(topology, wanted, groups, drained, Deadline::NONE)
     }
 
     fn new_within(
         topology: &'a Topology,
         wanted: Vec<ListedFlow>,
+        groups: Vec<ListedGroup>,
         drained: &[LinkId],
         deadline: Deadline<'a>,
     ) -> Result<Self, PlacementError> {
         let flows: Vec<Flow> = wanted.iter().map(|own| own.flow).collect();
-        let mut placement = Placement::new_within(topology, &flows, deadline)?;
+        let trees: Vec<GroupFlow> = groups.iter().map(|own| own.group.clone()).collect();
+        let mut placement = Placement::with_groups_within(topology, &flows, &trees, deadline)?;
         placement.drain(drained)?;
+        let first = wanted.len() as u32;
+        let group = |(number, wanted)| NumberedGroup { number: first + number, id: TreeId(number), wanted };
+        let groups = (0..).zip(groups).map(group).collect();
         let numbered = |(number, wanted)| Numbered { number, id: FlowId(number), wanted };
         let flows: Vec<Numbered> = (0..).zip(wanted).map(numbered).collect();
         let added = flows.iter().map(|flow| flow.id).collect();
-        let (was, removed, moved) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Plan { topology, placement, flows, was, added, removed, moved, deadline })
+        let (was, trees_were, removed, moved) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        Ok(Plan { topology, placement, flows, groups, was, trees_were, added, removed, moved, deadline })
     }
 
     /// Goes on with flows that have their paths. Those whose links have failed since then move.
@@ -104,6 +148,8 @@ impl<'a> Plan<'a> {
             topology,
             placement,
             flows: (0..).zip(kept).map(numbered).collect(),
+            groups: Vec::new(),
+            trees_were: BTreeMap::new(),
             was: (0..).map(FlowId).zip(paths.into_iter().map(|(_, path)| path)).collect(),
             added: Vec::new(),
             removed: Vec::new(),
@@ -112,30 +158,76 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// Goes on with groups that have their trees, after the flows. Those whose links have failed since then get others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::restore_group`].
+    pub fn resume_groups(&mut self, kept: &[KeptGroup]) -> Result<(), PlacementError> {
+        for KeptGroup { number, wanted, links } in kept {
+            let id = self.placement.restore_group(wanted.group.clone(), links)?;
+            self.trees_were.insert(id, links.iter().copied().collect());
+            self.groups.push(NumberedGroup { number: *number, id, wanted: wanted.clone() });
+        }
+        Ok(())
+    }
+
     /// Adds flows, numbered from the highest number on. On a plan without flows all of them are placed together.
     ///
     /// # Errors
     ///
     /// Those of [`Placement::add`]; some may have been added then.
     pub fn add(&mut self, wanted: Vec<ListedFlow>) -> Result<(), PlacementError> {
-        if self.flows.is_empty() {
+        if self.flows.is_empty() && self.groups.is_empty() {
             let removed = std::mem::take(&mut self.removed);
-            *self = Plan { removed, ..Plan::new_within(self.topology, wanted, &self.drained(), self.deadline)? };
+            let plan = Plan::new_within(self.topology, wanted, Vec::new(), &self.drained(), self.deadline)?;
+            *self = Plan { removed, ..plan };
             return Ok(());
         }
-        let highest = self.flows.iter().map(|flow| flow.number).max().unwrap_or(0);
-        if wanted.len() as u64 > u64::from(u32::MAX - highest) {
-            let problem = "the numbers of flows are used up: remove the flow with the highest one".to_owned();
-            return Err(PlacementError { problem });
-        }
-        for (more, wanted) in (1..).zip(wanted) {
-            let number = highest + more;
+        let first = self.next_number(wanted.len())?;
+        for (more, wanted) in (0..).zip(wanted) {
+            let number = first + more;
             let (id, moved) = self.placement.add(wanted.flow)?;
             self.flows.push(Numbered { number, id, wanted });
             self.added.push(id);
             self.moved.extend(moved);
         }
         Ok(())
+    }
+
+    /// Adds groups, numbered from the highest number on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::add_group`]; some may have been added then.
+    pub fn add_groups(&mut self, wanted: Vec<ListedGroup>) -> Result<(), PlacementError> {
+        let first = self.next_number(wanted.len())?;
+        for (more, wanted) in (0..).zip(wanted) {
+            let id = self.placement.add_group(wanted.group.clone())?;
+            self.groups.push(NumberedGroup { number: first + more, id, wanted });
+        }
+        Ok(())
+    }
+
+    /// The first of so many numbers that are not used.
+    fn next_number(&self, count: usize) -> Result<u32, PlacementError> {
+        let flows = self.flows.iter().map(|flow| flow.number);
+        let next = flows.chain(self.groups.iter().map(|group| group.number)).max().map_or(0, |most| most as u64 + 1);
+        if next + count as u64 > u64::from(u32::MAX) {
+            let problem = "the numbers of flows are used up: remove the flow with the highest one".to_owned();
+            return Err(PlacementError { problem });
+        }
+        Ok(next as u32)
+    }
+
+    /// Takes groups away.
+    pub fn remove_groups(&mut self, goes: impl Fn(&NumberedGroup) -> bool) {
+        let (gone, stay): (Vec<NumberedGroup>, Vec<NumberedGroup>) = self.groups.drain(..).partition(|own| goes(own));
+        self.groups = stay;
+        for NumberedGroup { number, id, .. } in gone {
+            self.placement.remove_group(id);
+            self.removed.push(number);
+        }
     }
 
     /// Takes flows away.
@@ -171,6 +263,34 @@ impl<'a> Plan<'a> {
     /// The flows, in the order in which they were added.
     pub fn flows(&self) -> &[Numbered] {
         &self.flows
+    }
+
+    /// The groups, in the order in which they were added.
+    pub fn groups(&self) -> &[NumberedGroup] {
+        &self.groups
+    }
+
+    /// The groups that the change has added.
+    pub fn added_groups(&self) -> impl Iterator<Item = &NumberedGroup> {
+        self.groups.iter().filter(|group| !self.trees_were.contains_key(&group.id))
+    }
+
+    /// The groups whose trees have other links than before the change.
+    pub fn moved_groups(&self) -> impl Iterator<Item = &NumberedGroup> {
+        let has_moved = |group: &&NumberedGroup| {
+            let links = || self.placement.tree(group.id).iter().map(|direction| direction.link).collect();
+            self.trees_were.get(&group.id).is_some_and(|was: &BTreeSet<LinkId>| *was != links())
+        };
+        self.groups.iter().filter(has_moved)
+    }
+
+    /// The groups with their trees, to resume from.
+    pub fn kept_groups(&self) -> Vec<KeptGroup> {
+        let kept = |NumberedGroup { number, id, wanted }: &NumberedGroup| {
+            let links = self.placement.tree(*id).iter().map(|direction| direction.link).collect();
+            KeptGroup { number: *number, wanted: wanted.clone(), links }
+        };
+        self.groups.iter().map(kept).collect()
     }
 
     /// The flows that the change has added.

@@ -1,10 +1,11 @@
-//! Flows of a plan as saved: NICs and links by name, so that they survive a change of the fabric's file.
+//! Flows and groups of a plan as saved: NICs and links by name, so that they survive a change of the fabric's file.
 
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
-use crate::plan::KeptFlow;
+use crate::group_flow::{GroupFlow, ListedGroup};
+use crate::plan::{KeptFlow, KeptGroup};
 use serde::{Deserialize, Serialize};
-use srdma_fabric::{LinkId, NodeId, Path, Topology};
+use srdma_fabric::{HostId, LinkId, NodeId, Path, Topology};
 use std::collections::HashMap;
 
 /// A flow as it is saved.
@@ -28,6 +29,26 @@ pub struct SavedFlow {
     pub rate_bits_per_s: u64,
     /// The links of its path, by name.
     pub path: Vec<String>,
+}
+
+/// A multicast group as it is saved.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SavedGroup {
+    /// Its number in the plan.
+    pub number: u32,
+    pub job: String,
+    /// The part of the job that sends it.
+    pub collective: String,
+    /// The NIC that sends.
+    pub from: String,
+    /// The NICs that receive.
+    pub to: Vec<String>,
+    /// Bits in a second.
+    pub rate_bits_per_s: u64,
+    /// The links of its tree, by name, parents before children.
+    pub tree: Vec<String>,
 }
 
 /// The reason why a saved flow does not belong to a fabric.
@@ -99,14 +120,49 @@ impl SavedFlow {
     /// A NIC or a link that the fabric does not have.
     pub fn read(self, topology: &Topology, names: &LinkNames) -> Result<KeptFlow, SavedError> {
         let SavedFlow { number, job, collective, tenant, from, to, rate_bits_per_s, path } = self;
-        let host = |name: String| match topology.node(&name) {
-            Some(NodeId::Host(host)) => Ok(host),
-            _ => Err(SavedError::Nic { name }),
-        };
-        let (from, to) = (host(from)?, host(to)?);
+        let (from, to) = (host(topology, from)?, host(topology, to)?);
         let link = |name: &String| names.link(name).map_err(|_| SavedError::FlowLink { number, name: name.clone() });
         let links = path.iter().map(link).collect::<Result<Vec<LinkId>, _>>()?;
         let wanted = ListedFlow { flow: Flow { from, to, rate_bits_per_s }, job, part: collective, tenant };
         Ok(KeptFlow { number, wanted, path: Path { from, to, links } })
+    }
+}
+
+impl SavedGroup {
+    /// A group as it is saved.
+    pub fn of(topology: &Topology, kept: &KeptGroup) -> Self {
+        let name = |host: &HostId| topology.name(NodeId::Host(*host)).to_owned();
+        let ListedGroup { group, job, part } = kept.wanted.clone();
+        SavedGroup {
+            number: kept.number,
+            job,
+            collective: part,
+            from: name(&group.from),
+            to: group.to.iter().map(name).collect(),
+            rate_bits_per_s: group.rate_bits_per_s,
+            tree: kept.links.iter().map(|link| topology.link_name(*link)).collect(),
+        }
+    }
+
+    /// The group that was saved. Whether its links make a tree is seen when it is placed.
+    ///
+    /// # Errors
+    ///
+    /// A NIC or a link that the fabric does not have.
+    pub fn read(self, topology: &Topology, names: &LinkNames) -> Result<KeptGroup, SavedError> {
+        let SavedGroup { number, job, collective, from, to, rate_bits_per_s, tree } = self;
+        let from = host(topology, from)?;
+        let to = to.into_iter().map(|name| host(topology, name)).collect::<Result<Vec<HostId>, _>>()?;
+        let link = |name: &String| names.link(name).map_err(|_| SavedError::FlowLink { number, name: name.clone() });
+        let links = tree.iter().map(link).collect::<Result<Vec<LinkId>, _>>()?;
+        let group = GroupFlow::new(from, to, rate_bits_per_s);
+        Ok(KeptGroup { number, wanted: ListedGroup { group, job, part: collective }, links })
+    }
+}
+
+fn host(topology: &Topology, name: String) -> Result<HostId, SavedError> {
+    match topology.node(&name) {
+        Some(NodeId::Host(host)) => Ok(host),
+        _ => Err(SavedError::Nic { name }),
     }
 }

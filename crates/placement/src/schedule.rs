@@ -35,7 +35,8 @@ pub struct Message {
     pub collective: u32,
     /// The rank that sends.
     pub from: u32,
-    /// The rank that receives. It may have the same NIC.
+    /// The rank that receives. It may have the same NIC. The one that sends, if all others of its group receive, by
+    /// multicast: then it arrives when all have it.
     pub to: u32,
     /// The sender's lane.
     pub lane: u8,
@@ -199,6 +200,9 @@ impl Schedule {
             CollectiveKind::AllReduceTree
             | CollectiveKind::AllToAll
             | CollectiveKind::Broadcast
+            | CollectiveKind::BroadcastTree
+            | CollectiveKind::BroadcastUnicast
+            | CollectiveKind::BroadcastMulticast
             | CollectiveKind::SendRecv => false,
         };
         let messages = self.lanes.iter().map(|lane| lane.all).max()?;

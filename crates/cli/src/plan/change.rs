@@ -1,7 +1,7 @@
 //! `srdma plan add`, `remove`, `drain`, `release` and `whatif`: a saved plan changes, and few flows move.
 
 use super::jobs::JobArguments;
-use super::placed::{Load, WrittenProgram, load, write};
+use super::placed::{Load, PlacedGroup, WrittenProgram, load, placed_group, write};
 use super::saved::{Opened, PlanArguments};
 use super::{links_named, text};
 use crate::output::{print, print_text};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use srdma_fabric::{LinkId, NodeId, Path};
-use srdma_placement::{Numbered, Plan};
+use srdma_placement::{Numbered, NumberedGroup, Plan};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:
@@ -58,7 +58,7 @@ pub(super) struct Remove {
     #[arg(long, value_name = "NAME")]
     job: Vec<String>,
 
-    /// Flows by their numbers in the plan, or all from one NIC to another as FROM:TO.
+    /// Flows and multicast groups by their numbers in the plan, or all flows from one NIC to another as FROM:TO.
     #[arg(value_name = "FLOW", required_unless_present = "job")]
     flows: Vec<String>,
 }
@@ -93,6 +93,11 @@ pub(super) struct Changed {
     pub(super) added: Vec<ChangedFlow>,
     pub(super) removed: Vec<u32>,
     pub(super) moved: Vec<ChangedFlow>,
+    /// Multicast groups that were added, and those that have other trees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) added_groups: Vec<PlacedGroup>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) moved_groups: Vec<PlacedGroup>,
     pub(super) before: Load,
     pub(super) after: Load,
     pub(super) bound: f64,
@@ -137,12 +142,15 @@ pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
             path: path.node_names(&opened.topology),
         })
     };
+    let group = |own: &NumberedGroup| placed_group(&opened.topology, plan.placement(), own);
     let outcome = Changed {
         saved: !is_question,
         flows: plan.flows().len(),
         added: plan.added().map(|flow| changed(flow, None)).collect::<Result<_>>()?,
         moved: plan.moved().map(|(flow, was)| changed(flow, Some(was))).collect::<Result<_>>()?,
         removed: plan.removed().to_vec(),
+        added_groups: plan.added_groups().map(group).collect(),
+        moved_groups: plan.moved_groups().map(group).collect(),
         before,
         after: load(&opened.topology, plan.placement(), plan.placement().most_loaded().0),
         bound: plan.placement().bound(),
@@ -163,15 +171,28 @@ fn make(change: &Change, opened: &Opened, plan: &mut Plan<'_>) -> Result<()> {
         Ok(names.iter().map(|name| links_named(&opened.topology, "", name)).collect::<Result<Vec<_>>>()?.concat())
     };
     match change {
-        Change::Add(add) => plan.add(add.jobs.wanted(&opened.topology)?)?,
+        Change::Add(add) => {
+            let (flows, groups) = add.jobs.wanted(&opened.topology)?;
+            if !flows.is_empty() {
+                plan.add(flows)?;
+            }
+            plan.add_groups(groups)?;
+        }
         Change::Remove(remove) => {
-            if let Some(job) = remove.job.iter().find(|job| !plan.flows().iter().any(|flow| flow.wanted.job == **job)) {
+            let is_known = |job: &String| {
+                let has_flow = plan.flows().iter().any(|flow| flow.wanted.job == *job);
+                has_flow || plan.groups().iter().any(|group| group.wanted.job == *job)
+            };
+            if let Some(job) = remove.job.iter().find(|job| !is_known(job)) {
                 bail!("--job {job}: the plan has no flow of such a job");
             }
-            let named =
-                remove.flows.iter().map(|name| flows_named(opened, plan.flows(), name)).collect::<Result<Vec<_>>>()?;
-            let named = named.concat();
+            let (groups, flows): (Vec<&String>, Vec<&String>) =
+                remove.flows.iter().partition(|name| group_named(plan.groups(), name).is_some());
+            let flows = flows.into_iter().map(|name| flows_named(opened, plan.flows(), name));
+            let named = flows.collect::<Result<Vec<_>>>()?.concat();
+            let groups: Vec<u32> = groups.iter().filter_map(|name| group_named(plan.groups(), name)).collect();
             plan.remove(|flow| remove.job.contains(&flow.wanted.job) || named.contains(&flow.number));
+            plan.remove_groups(|group| remove.job.contains(&group.wanted.job) || groups.contains(&group.number));
         }
         Change::Drain(own) => {
             plan.drain(&links(&own.names)?).with_context(|| format!("cannot drain {}", own.names.join(", ")))?;
@@ -206,4 +227,10 @@ pub(super) fn flows_named(opened: &Opened, flows: &[Numbered], name: &str) -> Re
         bail!("flow {name}: the plan has none from {from} to {to}");
     }
     Ok(found)
+}
+
+/// The multicast group of this number in a plan; `None` if it is no number, or none of a group.
+pub(super) fn group_named(groups: &[NumberedGroup], name: &str) -> Option<u32> {
+    let number = name.parse::<u32>().ok()?;
+    groups.iter().map(|group| group.number).find(|own| *own == number)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use srdma_fabric::{NextHops, Topology};
-use srdma_placement::{ListedFlow, Loads, ecmp};
+use srdma_placement::{GroupFlow, ListedFlow, Loads, ecmp, hashed_tree};
 
 /// Seeds of the hashes that are tried.
 const SEEDS: u64 = 21;
@@ -19,13 +19,18 @@ pub(super) struct Hashed {
     pub(super) loads: Loads,
 }
 
-pub(super) fn hashed(topology: &Topology, wanted: &[&ListedFlow]) -> Hashed {
+/// Flows, and groups on the trees of the paths to their receivers.
+pub(super) fn hashed(topology: &Topology, wanted: &[&ListedFlow], groups: &[&GroupFlow]) -> Hashed {
     let next_hops = NextHops::new(topology);
     let loads_by = |seed: u64| {
         let mut loads = Loads::none(topology);
         for (number, ListedFlow { flow, .. }) in (0..).zip(wanted) {
             let along = ecmp(topology, &next_hops, [flow.from, flow.to], number, seed);
             loads.add(topology, &along, flow.rate_bits_per_s);
+        }
+        for (number, group) in (wanted.len() as u64..).zip(groups) {
+            let tree = hashed_tree(topology, &next_hops, group, number, seed);
+            loads.add(topology, &tree, group.rate_bits_per_s);
         }
         loads
     };

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use srdma_fabric::Topology;
 use srdma_placement::{
-    Job, ListedFlow, NcclAlgorithm, flows_from_csv, flows_from_goal, flows_from_nccl, flows_from_nccl_log,
+    Job, ListedFlow, ListedGroup, NcclAlgorithm, flows_from_csv, flows_from_goal, flows_from_nccl, flows_from_nccl_log,
     jobs_with_traces_from_toml,
 };
 use srdma_toml_error::read_beside;
@@ -29,8 +29,8 @@ pub(super) struct JobArguments {
 }
 
 impl JobArguments {
-    /// The flows of all collectives that are chosen.
-    pub(super) fn wanted(&self, topology: &Topology) -> Result<Vec<ListedFlow>> {
+    /// The flows and multicast groups of all collectives that are chosen.
+    pub(super) fn wanted(&self, topology: &Topology) -> Result<(Vec<ListedFlow>, Vec<ListedGroup>)> {
         let extension = self.jobs.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let listed = match extension.to_ascii_lowercase().as_str() {
             "csv" => read(&self.jobs, |text| flows_from_csv(text, topology))?,
@@ -39,7 +39,8 @@ impl JobArguments {
                     bail!("{}: a dump of NCCL is about one server: give --server PREFIX for each", self.jobs.display());
                 }
                 let algorithm = self.algorithm()?;
-                return read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server, algorithm));
+                let flows = read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server, algorithm))?;
+                return Ok((flows, Vec::new()));
             }
             "log" => {
                 if self.server.is_empty() {
@@ -61,7 +62,7 @@ impl JobArguments {
         if listed.is_empty() {
             bail!("{}: there are no flows in it", self.jobs.display());
         }
-        Ok(listed)
+        Ok((listed, Vec::new()))
     }
 
     /// Which of NCCL's algorithms is chosen.
@@ -76,7 +77,7 @@ impl JobArguments {
         }
     }
 
-    fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<Vec<ListedFlow>> {
+    fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<(Vec<ListedFlow>, Vec<ListedGroup>)> {
         if !self.server.is_empty() {
             bail!("--server is for dumps of NCCL: {} has the NICs of its jobs", self.jobs.display());
         }
@@ -87,9 +88,10 @@ impl JobArguments {
             bail!("--collective {unknown}: {} has {}", self.jobs.display(), names.join(", "));
         }
         let wanted: Vec<ListedFlow> = jobs.iter().flat_map(|job| job.wanted(topology, chosen)).collect();
-        if wanted.is_empty() {
+        let groups: Vec<ListedGroup> = jobs.iter().flat_map(|job| job.wanted_groups(topology, chosen)).collect();
+        if wanted.is_empty() && groups.is_empty() {
             bail!("{}: no collective sends anything: give a job one, and two NICs", self.jobs.display());
         }
-        Ok(wanted)
+        Ok((wanted, groups))
     }
 }

@@ -58,10 +58,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (topology, sids) = arguments.fabric.read()?;
-    let wanted = arguments.jobs.wanted(&topology)?;
+    let (wanted, groups) = arguments.jobs.wanted(&topology)?;
     let drained = arguments.drain.iter().map(|name| links_named(&topology, "--drain ", name));
     let drained = drained.collect::<Result<Vec<_>>>()?.concat();
-    let mut plan = Plan::new(&topology, wanted, &[])?;
+    let mut plan = Plan::with_groups(&topology, wanted, groups, &[])?;
     plan.drain(&drained).with_context(|| format!("cannot drain {}", arguments.drain.join(", ")))?;
     let encoding = if arguments.links { Encoding::Links } else { Encoding::Nodes };
     let placed = Placed::new(&topology, &sids, &plan, encoding)?;

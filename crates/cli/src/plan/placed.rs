@@ -4,7 +4,7 @@ use super::ecmp::{self, Hashed};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use srdma_fabric::{Encoding, NodeId, Path, Program, SidPlan, Template, Topology};
-use srdma_placement::{Direction, ListedFlow, Numbered, Placement, Plan};
+use srdma_placement::{Direction, GroupFlow, ListedFlow, Numbered, NumberedGroup, Placement, Plan};
 use std::net::Ipv6Addr;
 
 /// A placement, whole.
@@ -17,6 +17,9 @@ pub(super) struct Placed {
     /// The same flows on the paths that hashes choose.
     pub(super) ecmp: Hashed,
     pub(super) flows: Vec<PlacedFlow>,
+    /// Multicast groups with their trees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) groups: Vec<PlacedGroup>,
     /// All links that carry anything, by direction.
     pub(super) loads: Vec<Load>,
 }
@@ -48,6 +51,20 @@ pub(super) struct PlacedFlow {
     pub(super) backup: Option<WrittenProgram>,
     /// For acknowledgements (D86).
     pub(super) reverse: WrittenProgram,
+}
+
+/// A multicast group with its tree, which has no program: its nodes have entries of the group.
+#[derive(Serialize)]
+pub(super) struct PlacedGroup {
+    /// Its number in the plan.
+    pub(super) number: u32,
+    pub(super) job: String,
+    pub(super) collective: String,
+    pub(super) from: String,
+    pub(super) to: Vec<String>,
+    pub(super) rate_bits_per_s: u64,
+    /// The links of the tree in the direction of its data, by the names of their ends, parents before children.
+    pub(super) tree: Vec<[String; 2]>,
 }
 
 /// A path as the NIC writes it.
@@ -84,16 +101,33 @@ impl Placed {
         let directions =
             topology.link_ids().flat_map(|link| [false, true].map(|is_backward| Direction { link, is_backward }));
         let wanted: Vec<&ListedFlow> = plan.flows().iter().map(|own| &own.wanted).collect();
+        let groups: Vec<&GroupFlow> = plan.groups().iter().map(|own| &own.wanted.group).collect();
         Ok(Placed {
             most_loaded: load(topology, placement, placement.most_loaded().0),
             bound: placement.bound(),
-            ecmp: ecmp::hashed(topology, &wanted),
+            ecmp: ecmp::hashed(topology, &wanted, &groups),
             flows,
+            groups: plan.groups().iter().map(|own| placed_group(topology, placement, own)).collect(),
             loads: directions
                 .map(|direction| load(topology, placement, direction))
                 .filter(|load| load.bits_per_s > 0)
                 .collect(),
         })
+    }
+}
+
+/// A group with its tree.
+pub(super) fn placed_group(topology: &Topology, placement: &Placement<'_>, own: &NumberedGroup) -> PlacedGroup {
+    let name = |node| topology.name(node).to_owned();
+    let ends = |direction: &Direction| [direction.origin(topology), direction.to(topology)].map(name);
+    PlacedGroup {
+        number: own.number,
+        job: own.wanted.job.clone(),
+        collective: own.wanted.part.clone(),
+        from: name(NodeId::Host(own.wanted.group.from)),
+        to: own.wanted.group.to.iter().map(|to| name(NodeId::Host(*to))).collect(),
+        rate_bits_per_s: own.wanted.group.rate_bits_per_s,
+        tree: placement.tree(own.id).iter().map(ends).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use srdma_fabric::{Encoding, LinkId, SidPlan, Topology};
-use srdma_placement::{KeptFlow, LinkNames, Plan, SavedFlow};
+use srdma_placement::{KeptFlow, KeptGroup, LinkNames, Plan, SavedFlow, SavedGroup};
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::{self, PathBuf};
@@ -39,6 +39,8 @@ pub(super) struct Saved {
     /// Links by name.
     drained: Vec<String>,
     flows: Vec<SavedFlow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<SavedGroup>,
 }
 
 /// A fabric with its saved plan.
@@ -77,7 +79,11 @@ impl Opened {
         let names = LinkNames::of(topology);
         let drained = self.saved.drained.iter().map(|name| names.link(name)).collect::<Result<Vec<LinkId>, _>>()?;
         let flows = self.saved.flows.iter().map(|flow| flow.clone().read(topology, &names));
-        Plan::resume(topology, &flows.collect::<Result<Vec<KeptFlow>, _>>()?, &drained).context("the plan")
+        let mut plan =
+            Plan::resume(topology, &flows.collect::<Result<Vec<KeptFlow>, _>>()?, &drained).context("the plan")?;
+        let groups = self.saved.groups.iter().map(|group| group.clone().read(topology, &names));
+        plan.resume_groups(&groups.collect::<Result<Vec<KeptGroup>, _>>()?).context("the plan")?;
+        Ok(plan)
     }
 
     /// Overwrites the plan.
@@ -97,6 +103,7 @@ impl Saved {
             links,
             drained: plan.drained().into_iter().map(|link| topology.link_name(link)).collect(),
             flows: plan.kept().iter().map(|flow| SavedFlow::of(topology, flow)).collect(),
+            groups: plan.kept_groups().iter().map(|group| SavedGroup::of(topology, group)).collect(),
         }
     }
 

@@ -1,14 +1,17 @@
 //! The text output of `srdma plan`.
 
 use super::change::{Changed, ChangedFlow};
-use super::placed::{Load, Placed, PlacedFlow, WrittenProgram};
-use super::why::Reasons;
+use super::placed::{Load, Placed, PlacedFlow, PlacedGroup, WrittenProgram};
+use super::why::{GroupReasons, Reasons, UsedLink};
 use crate::terminal;
 use std::fmt::Write;
 
 pub(super) fn table(placed: &Placed) -> String {
-    let Placed { most_loaded: Load { from, to, load, .. }, bound, ecmp, flows, .. } = placed;
-    let mut text = format!("{} flows\n", flows.len());
+    let Placed { most_loaded: Load { from, to, load, .. }, bound, ecmp, flows, groups, .. } = placed;
+    let mut text = match groups.len() {
+        0 => format!("{} flows\n", flows.len()),
+        count => format!("{} flows, {count} multicast groups\n", flows.len()),
+    };
     let gap = 100.0 * (load / bound - 1.0).max(0.0);
     let _ = writeln!(text, "most loaded   {from} to {to}: {load:.3} of its rate");
     let _ = writeln!(text, "bound         {bound:.3}: no placement gets below it; {gap:.1} % above");
@@ -18,13 +21,43 @@ pub(super) fn table(placed: &Placed) -> String {
         ecmp.median, ecmp.seeds, ecmp.least, ecmp.most
     );
     let titles = ["from", "to", "Gbit/s", "destination", "backup", "reverse"];
-    text.push('\n');
-    rows(&mut text, titles, Some(2), flows.iter().map(row).collect());
+    if !flows.is_empty() {
+        text.push('\n');
+        rows(&mut text, titles, Some(2), flows.iter().map(row).collect());
+    }
+    add_groups(&mut text, "", groups);
     text
 }
 
+/// A table of multicast groups, below a heading, if there are any.
+fn add_groups(text: &mut String, heading: &str, groups: &[PlacedGroup]) {
+    if groups.is_empty() {
+        return;
+    }
+    text.push('\n');
+    text.push_str(heading);
+    let row = |group: &PlacedGroup| {
+        let switches: Vec<&str> =
+            group.tree.iter().map(|[_, to]| to.as_str()).filter(|to| !is_receiver(group, to)).collect();
+        [
+            group.number.to_string(),
+            group.from.clone(),
+            group.to.len().to_string(),
+            format!("{:.2}", group.rate_bits_per_s as f64 / 1e9),
+            group.tree.len().to_string(),
+            switches.join(" "),
+        ]
+    };
+    let titles = ["group", "from", "receivers", "Gbit/s", "links", "replicated by"];
+    rows(text, titles, Some(0), groups.iter().map(row).collect());
+}
+
+fn is_receiver(group: &PlacedGroup, name: &str) -> bool {
+    group.to.iter().any(|to| to == name)
+}
+
 pub(super) fn changed(changed: &Changed) -> String {
-    let Changed { saved, flows, added, removed, moved, before, after, bound } = changed;
+    let Changed { saved, flows, added, removed, moved, added_groups, moved_groups, before, after, bound } = changed;
     let mut text = format!("{} of {flows} flows {}", moved.len(), if *saved { "moved" } else { "would move" });
     if !added.is_empty() {
         let _ = write!(text, ", {} added", added.len());
@@ -45,6 +78,9 @@ pub(super) fn changed(changed: &Changed) -> String {
         let titles = ["flow", "from", "to", "was by", "goes by", "destination"];
         rows(&mut text, titles, Some(0), moved.iter().chain(added).map(row).collect());
     }
+    let has = if *saved { "have" } else { "would have" };
+    add_groups(&mut text, &format!("groups that {has} another tree:\n"), moved_groups);
+    add_groups(&mut text, "groups that are added:\n", added_groups);
     text
 }
 
@@ -55,10 +91,7 @@ pub(super) fn reasons(reasons: &Reasons) -> String {
     let mut text = format!("flow {number}: {from} to {to}, {:.2} Gbit/s, ", *rate_bits_per_s as f64 / 1e9);
     let _ = writeln!(text, "{collective} of job {job}");
     let _ = writeln!(text, "goes by {}: {}\n", switches(path), written(program));
-    let links = reasons.links.iter().map(|own| {
-        [own.load.from.clone(), own.load.to.clone(), format!("{:.3}", own.load.load), own.flows.to_string()]
-    });
-    rows(&mut text, ["link from", "to", "load", "flows"], Some(2), links.collect());
+    add_links(&mut text, &reasons.links);
     let own = reasons.links.iter().map(|own| own.load.load).fold(0.0, f64::max);
     text.push('\n');
     match reasons.alternatives.first() {
@@ -76,10 +109,54 @@ pub(super) fn reasons(reasons: &Reasons) -> String {
             rows(&mut text, ["by", "would load", "link from", "to"], Some(1), ways.collect());
         }
     }
+    add_bound(&mut text, most_loaded, *bound, *gap, bound_by);
+    text
+}
+
+pub(super) fn group_reasons(reasons: &GroupReasons) -> String {
+    let GroupReasons { group, links, other_ways, alternatives, most_loaded, bound, gap, bound_by } = reasons;
+    let PlacedGroup { number, job, collective, from, to, rate_bits_per_s, .. } = group;
+    let rate = *rate_bits_per_s as f64 / 1e9;
+    let mut text =
+        format!("group {number}: {from} to {} NICs, {rate:.2} Gbit/s, {collective} of job {job}\n\n", to.len());
+    add_links(&mut text, links);
+    text.push('\n');
+    if alternatives.is_empty() {
+        text.push_str("There is no other tree with one way up for all receivers.\n");
+    } else {
+        let _ = writeln!(text, "{other_ways} other trees with one way up for all receivers.\n");
+        let by = |path: &[String]| {
+            let switches = path.iter().skip(1).filter(|name| !is_receiver(group, name));
+            switches.cloned().collect::<Vec<String>>().join(" ")
+        };
+        let ways = alternatives.iter();
+        let ways = ways.map(|own| [by(&own.path), format!("{:.3}", own.load), own.from.clone(), own.to.clone()]);
+        rows(&mut text, ["by", "would load", "link from", "to"], Some(1), ways.collect());
+    }
+    add_bound(&mut text, most_loaded, *bound, *gap, bound_by);
+    text
+}
+
+/// A table of links with their loads.
+fn add_links(text: &mut String, links: &[UsedLink]) {
+    let row = |own: &UsedLink| {
+        let load = format!("{:.3}", own.load.load);
+        [own.load.from.clone(), own.load.to.clone(), load, own.flows.to_string(), own.groups.to_string()]
+    };
+    match links.iter().any(|own| own.groups > 0) {
+        true => rows(text, ["link from", "to", "load", "flows", "groups"], Some(2), links.iter().map(row).collect()),
+        false => {
+            let without = links.iter().map(row).map(|[from, to, load, flows, _]| [from, to, load, flows]);
+            rows(text, ["link from", "to", "load", "flows"], Some(2), without.collect());
+        }
+    }
+}
+
+/// The most loaded link of a plan, and its bound.
+fn add_bound(text: &mut String, most_loaded: &Load, bound: f64, gap: f64, bound_by: &str) {
     let Load { from, to, load, .. } = most_loaded;
     let _ = writeln!(text, "\nmost loaded   {from} to {to}: {load:.3} of its rate");
     let _ = writeln!(text, "bound         {bound:.3}, {:.1} % below; made by {bound_by}", 100.0 * gap);
-    text
 }
 
 /// The switches of a path.

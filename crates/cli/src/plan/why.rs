@@ -1,15 +1,15 @@
 //! `srdma plan why`: the reasons for a flow's path.
 
-use super::change::flows_named;
-use super::placed::{Load, WrittenProgram, load, write};
-use super::saved::PlanArguments;
+use super::change::{flows_named, group_named};
+use super::placed::{Load, PlacedGroup, WrittenProgram, load, placed_group, write};
+use super::saved::{Opened, PlanArguments};
 use super::text;
 use crate::output::{print, print_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 use srdma_fabric::{NodeId, Topology};
-use srdma_placement::{Cut, Placement};
+use srdma_placement::{Cut, Direction, NumberedGroup, Placement};
 use std::process::ExitCode;
 
 /// Maximum number of alternatives shown.
@@ -21,14 +21,15 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 explained, 2 invalid plan or flow.";
 
-/// Explain the path of a flow of a saved plan: its links, its alternatives, and the lower bound.
+/// Explain the path of a flow of a saved plan, or the tree of a multicast group: its links, its alternatives, and the
+/// lower bound.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     plan: PlanArguments,
 
-    /// The flow, by its number in the plan or as FROM:TO.
+    /// The flow, by its number in the plan or as FROM:TO; or a multicast group by its number.
     #[arg(value_name = "FLOW")]
     flow: String,
 
@@ -60,12 +61,36 @@ pub(super) struct Reasons {
     pub(super) bound_by: String,
 }
 
+/// The reasons for a group's tree.
+#[derive(Serialize)]
+pub(super) struct GroupReasons {
+    #[serde(flatten)]
+    pub(super) group: PlacedGroup,
+    /// The links of the tree, with their total loads.
+    pub(super) links: Vec<UsedLink>,
+    /// Number of other trees with one way up for all receivers; the switches and the load of the best ones.
+    pub(super) other_ways: usize,
+    pub(super) alternatives: Vec<OtherWay>,
+    pub(super) most_loaded: Load,
+    pub(super) bound: f64,
+    pub(super) gap: f64,
+    pub(super) bound_by: String,
+}
+
 #[derive(Serialize)]
 pub(super) struct UsedLink {
     #[serde(flatten)]
     pub(super) load: Load,
     /// Number of flows that use it.
     pub(super) flows: usize,
+    /// Number of multicast groups that use it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) groups: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize)]
@@ -82,6 +107,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.plan.open()?;
     let plan = opened.restored()?;
     let (placement, flows) = (plan.placement(), plan.flows());
+    if let Some(number) = group_named(plan.groups(), &arguments.flow) {
+        let group = plan.groups().iter().find(|group| group.number == number).context("the group is gone")?;
+        let reasons = of_group(&opened, placement, group);
+        match arguments.json {
+            true => print(&format!("{}\n", serde_json::to_string_pretty(&reasons)?))?,
+            false => print_text(&text::group_reasons(&reasons))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let found = flows_named(&opened, flows, &arguments.flow)?;
     let [number] = found[..] else {
         let numbers: Vec<String> = found.iter().map(u32::to_string).collect();
@@ -98,10 +132,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         to: name(own.most_loaded.to(topology)),
         load: own.load,
     };
-    let used = |(direction, _)| UsedLink {
-        load: load(topology, placement, direction),
-        flows: placement.users(direction).len(),
-    };
+    let used = |(direction, _)| used_link(topology, placement, direction);
     let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
     let reasons = Reasons {
         number,
@@ -124,6 +155,41 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         print_text(&text::reasons(&reasons))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The reasons for the tree of a group.
+fn of_group(opened: &Opened, placement: &Placement<'_>, group: &NumberedGroup) -> GroupReasons {
+    let topology = &opened.topology;
+    let name = |node| topology.name(node).to_owned();
+    let others = placement.other_trees(group.id);
+    let other = |(tree, most, load): &(Vec<Direction>, Direction, f64)| OtherWay {
+        path: std::iter::once(NodeId::Host(group.wanted.group.from))
+            .chain(tree.iter().map(|direction| direction.to(topology)))
+            .map(name)
+            .collect(),
+        from: name(most.origin(topology)),
+        to: name(most.to(topology)),
+        load: *load,
+    };
+    let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
+    GroupReasons {
+        group: placed_group(topology, placement, group),
+        links: placement.tree(group.id).iter().map(|own| used_link(topology, placement, *own)).collect(),
+        other_ways: others.len(),
+        alternatives: others.iter().take(ALTERNATIVES).map(other).collect(),
+        gap: (most_loaded.load / bound - 1.0).max(0.0),
+        bound_by: bound_by(topology, placement),
+        most_loaded,
+        bound,
+    }
+}
+
+fn used_link(topology: &Topology, placement: &Placement<'_>, direction: Direction) -> UsedLink {
+    UsedLink {
+        load: load(topology, placement, direction),
+        flows: placement.users(direction).len(),
+        groups: placement.trees_at(direction).count(),
+    }
 }
 
 /// In words, which links bound the result.

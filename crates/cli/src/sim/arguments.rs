@@ -65,8 +65,14 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "record")]
     skip_steady: bool,
 
-    /// Run everything a second time without skipping, and print the difference of the iterations' durations
-    #[arg(long, requires = "skip_steady", conflicts_with = "json")]
+    /// At flow level, compute rates no sooner again than after this share of the mean duration of transfers, 0 to 1
+    /// [default: 0.005]
+    #[arg(long, value_name = "SHARE", conflicts_with = "skip_steady")]
+    rate_interval: Option<f64>,
+
+    /// Run everything a second time without skipping, or with rates as often as by default, and print the difference of
+    /// the iterations' durations
+    #[arg(long, conflicts_with = "json")]
     pub(super) compare: bool,
 
     /// Print all results as one JSON object
@@ -97,7 +103,7 @@ enum LevelName {
 }
 
 impl Arguments {
-    /// Applies `--variant`, `--level` and `--skip-steady` to a scenario.
+    /// Applies `--variant`, `--level`, `--skip-steady` and `--rate-interval` to a scenario.
     pub(super) fn select(&self, scenario: &mut Scenario) -> Result<()> {
         let file = self.file.display();
         scenario.select_variants(&self.variant).with_context(|| format!("--variant: {file}"))?;
@@ -106,6 +112,12 @@ impl Arguments {
             LevelName::Flow => Level::Flow,
         });
         level.map_or(Ok(()), |level| scenario.set_level(level)).with_context(|| format!("--level: {file}"))?;
+        if self.compare && !self.skip_steady && self.rate_interval.is_none() {
+            bail!("--compare: there is nothing to compare: expected --skip-steady or --rate-interval");
+        }
+        if let Some(share) = self.rate_interval {
+            scenario.set_rate_interval(share).with_context(|| format!("--rate-interval: {file}"))?;
+        }
         scenario.set_skip_steady(self.skip_steady).with_context(|| format!("--skip-steady: {file}"))
     }
 
@@ -156,6 +168,9 @@ impl Arguments {
         }
         if self.skip_steady {
             command.push_str(" --skip-steady");
+        }
+        if let Some(share) = self.rate_interval {
+            command.push_str(&format!(" --rate-interval {share}"));
         }
         for variant in &self.variant {
             command.push_str(&format!(" --variant {variant}"));

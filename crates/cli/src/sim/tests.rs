@@ -68,6 +68,12 @@ fn variants_and_seeds_can_be_chosen() {
     assert_eq!(skips.command(&scenario, 1), "srdma sim two.toml --first 1 --seeds 1 --skip-steady");
     let error = format!("{:#}", skips.select(&mut self::scenario()).unwrap_err());
     assert!(error.starts_with("--skip-steady: two.toml: steady states are those of collectives"), "{error}");
+    let seldom = arguments(&["--rate-interval", "0.1"]);
+    assert_eq!(seldom.command(&scenario, 1), "srdma sim two.toml --first 1 --seeds 1 --rate-interval 0.1");
+    let error = format!("{:#}", seldom.select(&mut self::scenario()).unwrap_err());
+    assert!(error.starts_with("--rate-interval: two.toml: rates are those of flow level"), "{error}");
+    let error = format!("{:#}", arguments(&["--compare"]).select(&mut self::scenario()).unwrap_err());
+    assert!(error.starts_with("--compare: there is nothing to compare"), "{error}");
     let unknown = arguments(&["--variant", "fast"]).select(&mut self::scenario()).unwrap_err();
     assert_eq!(format!("{unknown:#}"), "--variant: two.toml: there is no variant \"fast\": expected one of old, new");
 }

@@ -54,6 +54,7 @@ mod plan;
 mod plan_bad_input;
 mod plan_changes;
 mod plan_entropy;
+mod plan_groups;
 mod plan_headroom;
 mod plan_provision;
 mod process;

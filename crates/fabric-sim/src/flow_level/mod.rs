@@ -131,12 +131,13 @@ impl<'a> FlowLevelRun<'a> {
         let next_hops = NextHops::new(topology);
         let jobs = Jobs::new(scenario, variant.queue_pairs.get() as usize)?;
         let rates = topology.links().iter().flat_map(|link| [link.rate_bits_per_s; 2]);
-        let mut flows = Flows::new(rates);
+        let mut flows = Flows::new(rates).with_min_interval(scenario.rate_interval);
         let mut states = Vec::new();
         for paths in paths::paths(scenario, variant, &next_hops, seed, &jobs.channels)? {
             let first = paths.first().map_or(&[][..], Vec::as_slice);
             flows.add(&positions(first));
-            states.push(FlowState { delay: Delay::along(topology, first), paths, path: 0, octets: 0, arrives_ps: 0 });
+            let delay = Delay::along(topology, &paths::longest(topology, first));
+            states.push(FlowState { delay, paths, path: 0, octets: 0, arrives_ps: 0 });
         }
         Ok(FlowLevelRun {
             scenario,

@@ -9,9 +9,9 @@ use std::collections::{BinaryHeap, VecDeque};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// Minimum interval between two allocations, as a share of the mean duration of transfers. Until then a new transfer
-/// gets unused capacity only.
-const MIN_INTERVAL: f64 = 0.005;
+/// Default of the minimum interval between two allocations, as a share of the mean duration of transfers. Until then a
+/// new transfer gets unused capacity only.
+pub const MIN_INTERVAL: f64 = 0.005;
 
 /// Weight of the moving average, in transfers.
 const MEAN_OVER: f64 = 64.0;
@@ -26,8 +26,9 @@ pub struct Flows<T> {
     /// Times at which a flow's end is looked up. An end that moves back keeps its entry, which then moves as well.
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<(u32, f64)>,
-    /// Mean duration of transfers.
+    /// Mean duration of transfers, and the share of it that is between two allocations.
     mean_ps: f64,
+    min_interval: f64,
     /// Time of the last allocation, and of the next one if it is necessary.
     settled_ps: u64,
     due_ps: Option<u64>,
@@ -67,9 +68,16 @@ impl<T: Copy> Flows<T> {
             queue: BinaryHeap::new(),
             changed: Vec::new(),
             mean_ps: 0.0,
+            min_interval: MIN_INTERVAL,
             settled_ps: 0,
             due_ps: None,
         }
+    }
+
+    /// The same with another minimum interval between two allocations, as a share of the mean duration of transfers
+    /// (D295).
+    pub fn with_min_interval(self, min_interval: f64) -> Self {
+        Flows { min_interval, ..self }
     }
 
     /// Adds a flow along these links, by their positions, each at most once.
@@ -178,7 +186,7 @@ impl<T: Copy> Flows<T> {
         self.rates.take_begun(&mut self.changed);
         self.due_ps = None;
         if self.rates.has_changes() {
-            let due_ps = self.settled_ps + (self.mean_ps * MIN_INTERVAL) as u64;
+            let due_ps = self.settled_ps + (self.mean_ps * self.min_interval) as u64;
             if due_ps <= now_ps {
                 self.settled_ps = now_ps;
                 self.rates.settle(&mut self.changed);

@@ -4,7 +4,8 @@
 //! transfer begins or ends, the rates of the flows that share links with it, directly or transitively, are recomputed,
 //! and no others.
 //!
-//! With many events, rates are recomputed at most once per 0.5 % of the mean duration of a transfer.
+//! With many events, rates are recomputed at most once per 0.5 % of the mean duration of a transfer, or per another
+//! share (D295).
 //!
 //! There are no packets, so no queues, losses, PAUSE frames or congestion control: the result is that of ideal rate
 //! control.
@@ -15,4 +16,4 @@ mod links;
 mod rates;
 mod route;
 
-pub use flows::{FlowId, Flows};
+pub use flows::{FlowId, Flows, MIN_INTERVAL};

@@ -24,4 +24,7 @@ pub enum SelectionError {
     /// There are no steady states to skip.
     #[error("{0}")]
     Steady(String),
+    /// Rates are not computed, or not at this interval.
+    #[error("{0}")]
+    Rates(String),
 }

@@ -4,6 +4,7 @@
 use super::failure::{Failure, FailureSection};
 use super::number::{default_first_seed, default_seeds};
 use super::{Hosts, Kind, Measures, Scenario, Switches, Variant, Whole, Workloads, jobs};
+use crate::max_min::MIN_INTERVAL;
 use crate::wan::Wan;
 use serde::{Deserialize, Serialize};
 use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
@@ -46,6 +47,9 @@ pub struct FabricScenario {
     pub variants: Vec<Variant>,
     /// Whether steady states of collectives in rings are skipped, at packet level.
     pub skip_steady: bool,
+    /// At flow level, the minimum interval between two computations of rates, as a share of the mean duration of
+    /// transfers (D295).
+    pub rate_interval: f64,
     /// The WAN that is part of the fabric, if one is.
     pub(crate) wan: Option<Wan>,
 }
@@ -113,11 +117,19 @@ impl FabricScenario {
     ///
     /// # Errors
     ///
-    /// Flow level with workloads other than jobs.
+    /// Flow level with workloads other than jobs; jobs with multicast groups at packet level, or with failures.
     pub fn set_level(&mut self, level: Level) -> Result<(), String> {
         if level == Level::Flow && !self.workloads.has_only_jobs() {
             let text = "flow level: expected [[workload.job]] and no other workload; others need packet level";
             return Err(text.to_owned());
+        }
+        let mut groups = self.jobs.iter().filter(|(job, _)| job.has_groups());
+        if let Some((job, _)) = groups.next().filter(|_| level == Level::Packet || !self.failures.is_empty()) {
+            return Err(format!(
+                "job {}: broadcast-multicast is simulated at flow level and without failures: expected kind \
+                 flow-level, or [[workload.broadcast]], which is a group packet by packet",
+                job.name
+            ));
         }
         self.level = level;
         Ok(())
@@ -136,6 +148,22 @@ impl FabricScenario {
             return Err(text.to_owned());
         }
         self.skip_steady = skip_steady;
+        Ok(())
+    }
+
+    /// Sets the minimum interval between two computations of rates, as a share of the mean duration of transfers.
+    ///
+    /// # Errors
+    ///
+    /// Packet level; a share that is not from 0 to 1.
+    pub fn set_rate_interval(&mut self, share: f64) -> Result<(), String> {
+        if self.level != Level::Flow {
+            return Err("rates are those of flow level: expected kind flow-level, or --level flow".to_owned());
+        }
+        if !(0.0..=1.0).contains(&share) {
+            return Err(format!("{share}: expected a share from 0 to 1"));
+        }
+        self.rate_interval = share;
         Ok(())
     }
 
@@ -184,6 +212,7 @@ impl FabricScenario {
             measures: file.measure,
             variants,
             skip_steady: false,
+            rate_interval: MIN_INTERVAL,
             wan: None,
         };
         scenario.set_level(level).map_err(|problem| Problem::new(kind_at, problem))?;

@@ -1,8 +1,8 @@
 //! Jobs of a scenario: those of a job file, with one rank per NIC, and the number of iterations.
 
 use srdma_fabric::{HostId, NodeId, Topology};
-use srdma_placement::Job;
 use srdma_placement::job_file::{JobSection, Repetition, jobs};
+use srdma_placement::{CollectiveKind, GroupKind, Job};
 use srdma_toml_error::{Problem, read_beside};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,8 @@ use toml::Spanned;
 ///
 /// # Errors
 ///
-/// Those of a job file; a NIC with two ranks of a job; a job without messages.
+/// Those of a job file; a NIC with two ranks of a job; a job without messages, or with multicast groups of several
+/// kinds.
 pub(super) fn resolve(
     sections: &[Spanned<JobSection>],
     topology: &Topology,
@@ -30,6 +31,12 @@ pub(super) fn resolve(
         if job.collectives.is_empty() && job.trace.is_none() {
             let text =
                 format!("job {} sends nothing: expected one [[workload.job.collective]] at least, or trace", job.name);
+            return Err(Problem::new(at, text));
+        }
+        let groups = job.collectives.iter().filter(|own| own.kind == CollectiveKind::BroadcastMulticast);
+        let kinds: Vec<GroupKind> = groups.map(|own| own.group).collect();
+        if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
+            let text = format!("job {} has groups of several kinds: expected a job for each", job.name);
             return Err(Problem::new(at, text));
         }
         all.push((job, section.repetition()?));

@@ -141,6 +141,18 @@ impl Scenario {
         }
     }
 
+    /// Sets how often rates are computed at flow level (D295): not before this share of the mean duration of transfers.
+    ///
+    /// # Errors
+    ///
+    /// Packet level, a share that is not from 0 to 1; a kind that has no levels.
+    pub fn set_rate_interval(&mut self, share: f64) -> Result<(), SelectionError> {
+        match self {
+            Scenario::Fabric(scenario) => scenario.set_rate_interval(share).map_err(SelectionError::Rates),
+            Scenario::Wan(_) | Scenario::EndToEnd(_) => Err(SelectionError::NoLevels(self.kind())),
+        }
+    }
+
     /// The error for a file that should be of another kind.
     pub(crate) fn unexpected(&self, file: &Path, text: &str, expected: &str) -> FileError {
         Problem::new(0, format!("kind {}: expected {expected}", self.kind())).in_file(file, text)

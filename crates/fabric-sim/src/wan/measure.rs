@@ -6,6 +6,7 @@ use super::results::WanRun;
 use super::scenario::{WanScenario, WanVariant};
 use crate::build::ADDRESSES;
 use crate::flows::{FlowSize, PlannedFlow};
+use crate::max_min::MIN_INTERVAL;
 use crate::observe::Observation;
 use crate::results::{FlowKind, percentile};
 use crate::run::{Run, RunError};
@@ -169,6 +170,7 @@ pub(crate) fn around(
 ) -> Result<FabricScenario, TopologyError> {
     Ok(FabricScenario {
         skip_steady: false,
+        rate_interval: MIN_INTERVAL,
         title: String::new(),
         description: String::new(),
         level: Level::Packet,

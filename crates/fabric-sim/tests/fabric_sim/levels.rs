@@ -54,7 +54,16 @@ fn limit(kind: &str) -> f64 {
 /// Iterations take about as long as packet by packet, and every link carries as much: the paths are the same.
 #[test]
 fn iterations_and_links_are_those_of_packets() {
-    let kinds = ["all-reduce-ring", "all-reduce-tree", "all-gather", "all-to-all", "broadcast", "send-recv"];
+    let kinds = [
+        "all-reduce-ring",
+        "all-reduce-tree",
+        "all-gather",
+        "all-to-all",
+        "broadcast",
+        "broadcast-tree",
+        "broadcast-unicast",
+        "send-recv",
+    ];
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let compared = kinds.map(|kind| scope.spawn(move || differences(kind)));
         compared.into_iter().flat_map(|thread| thread.join().expect("both levels run")).collect()
@@ -113,6 +122,63 @@ fn at_flow_level(mut scenario: FabricScenario) -> FabricScenario {
 fn the_same_seed_gives_the_same_result() {
     let result = || run(&at_flow_level(scenario(&job("all-to-all", 1 << 20), "queue_pairs = 4")), 0, 7, &mut |_| {});
     assert_eq!(result().unwrap(), result().unwrap());
+}
+
+/// D295: rates that are computed less often give other times, not far from the others, and carry the same.
+#[test]
+fn rates_may_be_computed_less_often() {
+    let work = job("all-to-all", 1 << 20).replace("\"data\"", "\"all\"");
+    let at = |share: f64| {
+        let mut scenario = at_flow_level(scenario(&work, "queue_pairs = 4"));
+        scenario.set_rate_interval(share).unwrap();
+        run(&scenario, 0, 1, &mut |_| {}).unwrap()
+    };
+    let (default, seldom) = (at(0.005), at(0.05));
+    let mut untouched = at_flow_level(scenario(&work, "queue_pairs = 4"));
+    assert_eq!(run(&untouched, 0, 1, &mut |_| {}).unwrap(), default);
+    let [own, other] = [&seldom, &default].map(|result| result.summary.iteration_p50_ns.unwrap());
+    assert!(own != other && (own / other - 1.0).abs() < 0.05, "{own} ns, {other}");
+    assert_eq!(seldom.totals, default.totals);
+    assert_eq!(seldom.links, default.links);
+    assert_eq!(untouched.set_rate_interval(1.5), Err("1.5: expected a share from 0 to 1".to_owned()));
+    let error = scenario(&job("all-to-all", 4 << 20), "").set_rate_interval(0.1).unwrap_err();
+    assert!(error.starts_with("rates are those of flow level"), "{error}");
+}
+
+/// D296, by hand: eight groups of a sender and seven receivers below other leaves. On placed trees each has a spine for
+/// itself, so that 4 MiB take what a link takes for them and no more than 1 % of latency; each of the 8 · (1 + 1 + 7 + 7)
+/// links of the trees carries the same, once. Along a chain as much takes seven times the latency, and to each receiver
+/// seven times the time.
+#[test]
+fn a_group_takes_as_long_as_one_copy() {
+    let took = |kind: &str, keys: &str| {
+        let text = format!("{}{}", FABRIC.replace("\"fabric\"", "\"flow-level\""), job(kind, 4 << 20));
+        let text = format!("{text}[[variant]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{keys}\n");
+        let scenario = FabricScenario::parse(Path::new("file.toml"), &text).unwrap();
+        let result = run(&scenario, 0, 1, &mut |_| {}).unwrap();
+        assert_eq!(result.summary.unfinished, 0);
+        let ideal_ns = result.jobs[0].ideal_ns;
+        (result.summary.iteration_p50_ns.unwrap() / ideal_ns, ideal_ns, result)
+    };
+    let (over, ideal_ns, placed) = took("broadcast-multicast", "paths = \"placed\"");
+    assert!((ideal_ns - 1024.0 * 4198.0 * 0.08).abs() < 1.0, "{ideal_ns}");
+    assert!((1.0..1.03).contains(&over), "{over}");
+    let carried: Vec<u64> = placed.links.iter().map(|link| link.octets).filter(|octets| *octets > 0).collect();
+    assert_eq!((carried.len(), carried.iter().min()), (8 * (1 + 1 + 7 + 7), carried.iter().max()));
+    for keys in ["", "paths = \"random\"", "paths = \"greedy\"", "queue_pairs = 4"] {
+        let (over, ..) = took("broadcast-multicast", keys);
+        assert!((1.0..4.1).contains(&over), "{keys}: {over}");
+    }
+    let (unicast, unicast_ns, _) = took("broadcast-unicast", "paths = \"placed\"");
+    assert!((7.0..7.2).contains(&(unicast * unicast_ns / ideal_ns)), "{unicast}");
+    let error = FabricScenario::parse(
+        Path::new("file.toml"),
+        &format!(
+            "{FABRIC}{}[[variant]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n",
+            job("broadcast-multicast", 1)
+        ),
+    );
+    assert!(error.unwrap_err().to_string().contains("broadcast-multicast is simulated at flow level"));
 }
 
 /// Fluids are for jobs alone: what else is sent reacts to queues.

@@ -17,6 +17,7 @@ mod tiers;
 
 use crate::colour::{Evenly, colour};
 use crate::flow::Flow;
+use crate::group_flow::{GroupFlow, crossing};
 use crate::load::Direction;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use std::collections::BTreeMap;
@@ -305,18 +306,26 @@ impl Clos {
     /// Lower bound of the utilization of the most loaded link, for any choice of paths: whole flows of the smallest
     /// rate, spread evenly, over the links of a host, of a leaf, and of a pod.
     pub fn bound(&self, topology: &Topology, flows: &[Flow]) -> f64 {
+        self.bound_with(topology, flows, &[])
+    }
+
+    /// The same with groups, which cross the links around a place once.
+    pub(crate) fn bound_with(&self, topology: &Topology, flows: &[Flow], groups: &[GroupFlow]) -> f64 {
         let mut bound = 0.0_f64;
         let host_rate = |host: usize| topology.links()[self.hosts[host].0[0].link.index()].rate_bits_per_s;
-        for end in ENDS {
-            let at_hosts = Shares::of(flows, self.hosts.len(), |flow| Some(end(flow).index()));
+        for (is_outgoing, end) in [true, false].into_iter().zip(ENDS) {
+            let at_hosts = crossing(flows, groups, is_outgoing, HostId::index);
+            let at_hosts = Shares::of(&at_hosts, self.hosts.len(), |flow| Some(end(flow).index()));
             bound = bound.max(at_hosts.bound(self.homes, host_rate));
             let leaf = |flow: &Flow| self.leaves_leaf(flow).then(|| self.leaf(end(flow)) as usize);
-            let at_leaves = Shares::of(flows, self.pod_of_leaf.len(), leaf);
+            let at_leaves = crossing(flows, groups, is_outgoing, |host| self.leaf(host) as usize);
+            let at_leaves = Shares::of(&at_leaves, self.pod_of_leaf.len(), leaf);
             bound = bound.max(at_leaves.bound(self.plane_choices(), |_| self.leaf_rate_bits_per_s));
             if let Some(rate) = self.plane_rate_bits_per_s {
                 let pod = |flow: &Flow| self.leaves_pod(flow).then(|| self.pod(self.leaf(end(flow))) as usize);
                 let width = self.plane_links[0].len() * self.core_choices();
-                bound = bound.max(Shares::of(flows, self.pods, pod).bound(width, |_| rate));
+                let at_pods = crossing(flows, groups, is_outgoing, |host| self.pod(self.leaf(host)) as usize);
+                bound = bound.max(Shares::of(&at_pods, self.pods, pod).bound(width, |_| rate));
             }
         }
         bound

@@ -67,7 +67,7 @@ impl Placement<'_> {
     pub fn binding(&self) -> Option<Cut> {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
-        let (bound, cut) = cut_bound(self.topology, &flows, may_use);
+        let (bound, cut) = cut_bound(self.topology, &flows, &self.group_flows(), may_use);
         cut.filter(|_| bound >= self.bound() * (1.0 - 1e-6))
     }
 

@@ -105,10 +105,12 @@ impl Placement<'_> {
                 [full] if is_open => {
                     let back = if choice == own { other } else { own };
                     let stays = |user: &FlowId| before[begin..].iter().any(|(id, _)| id == user);
-                    let chose = |user: &FlowId| {
-                        self.flows[user.0 as usize].as_ref().is_some_and(|user| user.choice == Some(choice))
+                    // Rates may differ: the one that goes has to be enough.
+                    let makes_room = |user: &FlowId| {
+                        let user = self.flows[user.0 as usize].as_ref().filter(|user| user.choice == Some(choice));
+                        user.is_some_and(|user| self.share_without(&user.flow, full) <= limit + MORE)
                     };
-                    let user = self.users[full.index()].iter().find(|user| !stays(user) && chose(user));
+                    let user = self.users[full.index()].iter().find(|user| !stays(user) && makes_room(user));
                     next = user.map(|user| (*user, back));
                 }
                 _ => {}

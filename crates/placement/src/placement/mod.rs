@@ -11,15 +11,18 @@ mod level;
 mod planes;
 mod prices;
 mod seek;
+mod trees;
 
 use crate::clos::{Choice, Clos};
 use crate::deadline::{Deadline, Phase};
 use crate::flow::Flow;
+use crate::group_flow::GroupFlow;
 use crate::load::{Direction, Loads, directions};
 use crate::route::route;
 pub use explain::Alternative;
 use srdma_fabric::{HostId, LinkId, NodeId, Path, Topology};
 use std::collections::VecDeque;
+use trees::PlacedGroup;
 
 /// Differences above this share of a link's rate count as more: smaller ones are rounding.
 const MORE: f64 = 1e-9;
@@ -32,12 +35,17 @@ const CHAINS: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// Flows and their paths.
+/// A group of a placement, for as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeId(pub u32);
+
+/// Flows and their paths, and groups and their trees.
 #[derive(Clone, Debug)]
 pub struct Placement<'a> {
     topology: &'a Topology,
     clos: Option<Clos>,
     flows: Vec<Option<Placed>>,
+    groups: Vec<Option<PlacedGroup>>,
     loads: Loads,
     /// The flows that use each direction.
     users: Vec<Vec<FlowId>>,
@@ -92,10 +100,25 @@ impl<'a> Placement<'a> {
     ///
     /// Those of [`Placement::new`]; the time is over.
     pub fn new_within(topology: &'a Topology, flows: &[Flow], deadline: Deadline<'a>) -> Result<Self, PlacementError> {
+        Placement::with_groups_within(topology, flows, &[], deadline)
+    }
+
+    /// The same with multicast groups, whose trees carry their octets once on each link.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::new_within`], and those of [`Placement::add_group`].
+    pub fn with_groups_within(
+        topology: &'a Topology,
+        flows: &[Flow],
+        groups: &[GroupFlow],
+        deadline: Deadline<'a>,
+    ) -> Result<Self, PlacementError> {
         let mut placement = Placement {
             topology,
             clos: Clos::recognise(topology).ok(),
             flows: Vec::new(),
+            groups: Vec::new(),
             loads: Loads::none(topology),
             users: vec![Vec::new(); 2 * topology.links().len()],
             is_drained: vec![false; topology.links().len()],
@@ -107,6 +130,7 @@ impl<'a> Placement<'a> {
         if placement.clos.is_none() {
             failed.iter().for_each(|link| placement.is_drained[link.index()] = true);
         }
+        groups.iter().try_for_each(|group| placement.add_group(group.clone()).map(drop))?;
         if let Some(clos) = placement.clos.clone() {
             for (flow, choice) in flows.iter().zip(clos.place(flows)) {
                 placement.flows.push(None);
@@ -229,6 +253,7 @@ impl<'a> Placement<'a> {
             let name = self.topology.name(NodeId::Host(host));
             return wrong(format!("{name} would be cut off: release a link first, or drain fewer"));
         }
+        self.replant_closed()?;
         let mut moved = Vec::new();
         for link in links {
             for is_backward in [false, true] {
@@ -247,6 +272,7 @@ impl<'a> Placement<'a> {
             self.put(id, flow, way.unwrap_or_default());
         }
         moved.extend(self.improve_by(CHAINS));
+        moved.extend(self.relieve_by_trees());
         moved.sort_unstable();
         moved.dedup();
         Ok(moved)
@@ -255,7 +281,9 @@ impl<'a> Placement<'a> {
     /// Releases drained links, except failed ones, and returns the flows that moved.
     pub fn release(&mut self, links: &[LinkId]) -> Vec<FlowId> {
         links.iter().for_each(|link| self.is_drained[link.index()] = self.topology.is_failed(*link));
-        self.improve()
+        let mut moved = self.improve();
+        moved.extend(self.relieve_by_trees());
+        moved
     }
 
     /// All flows.

@@ -23,16 +23,22 @@ const WORK: usize = 100_000_000;
 const LEAST_PRICE: f64 = 1e-12;
 
 impl Placement<'_> {
-    /// Lets all flows choose again in turn while that improves the result, and keeps the best one.
+    /// Lets all flows, and trees, choose again in turn while that improves the result, and keeps the best one.
     pub(super) fn settle(&mut self) {
+        self.settle_flows();
+        self.settle_trees(Self::settle_flows);
+    }
+
+    fn settle_flows(&mut self) {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let bound = self.quick_bound(&flows);
         let per_round = flows.len().max(1) * self.topology.links().len().max(1);
         let mut rounds = WORK / per_round;
         self.fill(bound);
+        self.start_greedily(bound);
         let mut best = self.most_loaded().1;
         if best <= bound + MORE || rounds == 0 || self.has_to_end() {
-            return self.level();
+            return self.level(bound);
         }
         let mut kept = self.flows.clone();
         for steepness in STEEPNESS {
@@ -48,14 +54,20 @@ impl Placement<'_> {
                 kept.clone_from(&self.flows);
             }
         }
-        self.reset(kept);
+        self.reset(kept.clone());
         self.improve();
-        self.level();
+        if self.most_loaded().1 > best + MORE {
+            self.reset(kept);
+        }
+        self.level(bound);
     }
 
-    /// Puts all flows where they were.
+    /// Puts all flows where they were, among the trees that there are.
     pub(super) fn reset(&mut self, kept: Vec<Option<Placed>>) {
         self.loads = Loads::none(self.topology);
+        for placed in self.groups.iter().flatten() {
+            self.loads.add(self.topology, &placed.along, placed.group.rate_bits_per_s);
+        }
         self.users.iter_mut().for_each(Vec::clear);
         self.flows.fill_with(|| None);
         for (id, placed) in (0..).map(FlowId).zip(kept) {

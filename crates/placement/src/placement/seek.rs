@@ -57,9 +57,20 @@ impl Placement<'_> {
 
     /// Load of a direction with one more flow; infinite if it is drained.
     pub(super) fn share(&self, flow: &Flow, direction: Direction) -> f64 {
+        self.share_with(flow.rate_bits_per_s, direction)
+    }
+
+    /// Load of a direction with so much more; infinite if it is drained.
+    pub(super) fn share_with(&self, rate_bits_per_s: u64, direction: Direction) -> f64 {
         match self.is_drained[direction.link.index()] {
             true => f64::INFINITY,
-            false => self.loads.share_with(self.topology, direction, flow.rate_bits_per_s),
+            false => self.loads.share_with(self.topology, direction, rate_bits_per_s),
         }
+    }
+
+    /// Load of a direction without one of its flows.
+    pub(super) fn share_without(&self, flow: &Flow, direction: Direction) -> f64 {
+        let rate = self.topology.links()[direction.link.index()].rate_bits_per_s as f64;
+        (self.loads.bits_per_s(direction) - flow.rate_bits_per_s) as f64 / rate
     }
 }

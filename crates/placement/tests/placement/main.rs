@@ -6,6 +6,7 @@ mod clos;
 mod deadlines;
 mod general;
 mod goal;
+mod groups;
 mod imports;
 mod jobs;
 mod kinds;

@@ -7,14 +7,25 @@ use srdma_fabric::HostId;
 use srdma_placement::{Collective, CollectiveKind, GroupKind, Job, Message, Pace, Parallel, Schedule};
 use std::collections::{BTreeMap, VecDeque};
 
-const KINDS: [CollectiveKind; 7] = [
+const KINDS: [CollectiveKind; 10] = [
     CollectiveKind::AllReduceRing,
     CollectiveKind::AllReduceTree,
     CollectiveKind::AllGather,
     CollectiveKind::ReduceScatter,
     CollectiveKind::AllToAll,
     CollectiveKind::Broadcast,
+    CollectiveKind::BroadcastTree,
+    CollectiveKind::BroadcastUnicast,
+    CollectiveKind::BroadcastMulticast,
     CollectiveKind::SendRecv,
+];
+
+/// Kinds after which every rank has the buffer of the first.
+const BROADCASTS: [CollectiveKind; 4] = [
+    CollectiveKind::Broadcast,
+    CollectiveKind::BroadcastTree,
+    CollectiveKind::BroadcastUnicast,
+    CollectiveKind::BroadcastMulticast,
 ];
 
 fn job(ranks: usize, collectives: Vec<Collective>) -> Job {
@@ -66,7 +77,7 @@ impl Model {
                 buffer[cuts[rank]..cuts[rank + 1]].copy_from_slice(&full(rank)[cuts[rank]..cuts[rank + 1]]);
                 buffer
             }
-            CollectiveKind::Broadcast if rank > 0 => vec![0; octets],
+            kind if BROADCASTS.contains(&kind) && rank > 0 => vec![0; octets],
             _ => full(rank),
         });
         Model { kind, ranks, chunk, buffers: buffers.collect(), received: vec![vec![0; octets]; ranks] }
@@ -81,6 +92,8 @@ impl Model {
             cuts[part % n]..cuts[part % n + 1]
         };
         let chunk = |begin: usize, end: usize| {
+            // Each chunk goes to all others before the next.
+            let step = if self.kind == CollectiveKind::BroadcastUnicast { step / (n - 1) } else { step };
             let chunks = (end - begin).div_ceil(self.chunk).max(1);
             let cuts = cuts(end - begin, chunks);
             begin + cuts[step]..begin + cuts[step + 1]
@@ -89,9 +102,9 @@ impl Model {
             CollectiveKind::AllReduceRing | CollectiveKind::ReduceScatter => part(from + 3 * n - 1 - step),
             CollectiveKind::AllGather => part(from + 2 * n - step),
             CollectiveKind::AllToAll => part(message.to as usize),
-            CollectiveKind::Broadcast | CollectiveKind::SendRecv => chunk(0, octets),
             CollectiveKind::AllReduceTree if message.lane < 3 => chunk(0, octets / 2),
             CollectiveKind::AllReduceTree => chunk(octets / 2, octets),
+            _ => chunk(0, octets),
         }
     }
 
@@ -105,6 +118,11 @@ impl Model {
     fn arrives(&mut self, message: &Message, data: &[u64]) {
         let place = self.place(message);
         let to = message.to as usize;
+        if self.kind == CollectiveKind::BroadcastMulticast {
+            assert_eq!((message.from, message.to), (0, 0));
+            self.buffers.iter_mut().for_each(|buffer| buffer[place.clone()].copy_from_slice(data));
+            return;
+        }
         let adds = match self.kind {
             CollectiveKind::AllReduceRing => (message.step as usize) < self.ranks - 1,
             CollectiveKind::ReduceScatter => true,
@@ -138,13 +156,13 @@ impl Model {
                     CollectiveKind::AllReduceRing | CollectiveKind::AllReduceTree => own == sum(place),
                     CollectiveKind::ReduceScatter => owner(place) != rank || own == sum(place),
                     CollectiveKind::AllGather => own == initial(owner(place), place),
-                    CollectiveKind::Broadcast => own == initial(0, place),
                     CollectiveKind::SendRecv => rank == 0 || got == initial(rank - 1, place),
                     CollectiveKind::AllToAll if owner(place) == rank => true,
                     CollectiveKind::AllToAll => {
                         let from = owner(place);
                         got == initial(from, cuts[rank] + place - cuts[from])
                     }
+                    _ => own == initial(0, place),
                 };
                 assert!(good, "{what}: rank {rank} at {place}");
             }
