@@ -127,7 +127,7 @@ pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings
         node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         join_timeout: Duration::from_nanos(JOIN_TIMEOUT_NS),
-        shared_hosts: vec![address::shared_receivers()],
+        shared_hosts: vec![address::shared_receivers(), address::sources()],
         without,
         ..Settings::default()
     }
@@ -403,6 +403,16 @@ pub(crate) fn moves_receivers(order: &NodeOrder) -> bool {
 }
 
 pub(crate) fn order_name(order: &NodeOrder) -> OrderName {
+/// Whether the node of an order takes the place of another headend by it (D289).
+pub(crate) fn replaces_headend(order: &NodeOrder) -> bool {
+    match order {
+        NodeOrder::Prepare { entry, name, .. } => entry.headend.is_some() && entry.renewed == name.epoch,
+        NodeOrder::Commit { .. } | NodeOrder::Abort { .. } | NodeOrder::Restore { .. } | NodeOrder::Remove { .. } => {
+            false
+        }
+    }
+}
+
     let (group, phase, epoch) = match order {
         NodeOrder::Prepare { entry, name, .. } => (entry.id.0, Phase::Preparing, name.epoch),
         NodeOrder::Commit { group, name, .. } => (*group, Phase::Committing, name.epoch),

@@ -9,7 +9,9 @@ use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
 use srdma_frame::PortId;
 use srdma_sim::network::Direction;
+use srdma_chaos::address;
 use srdma_wire::{Instant, Prefix};
+use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crash waits for writes no longer than this.
@@ -38,6 +40,8 @@ pub(crate) struct Faults {
     host_link_down_until: Vec<[Instant; 2]>,
     pub(crate) group_of_flow: Vec<usize>,
     pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
+    /// Of each source's first and second link.
+    source_link_down_until: Vec<[Instant; 2]>,
     /// The leader that does not reach etcd, and until when.
     pub(crate) etcd_cut: Option<(u32, Instant)>,
     /// The last check at which the API showed a node as not alive.
@@ -65,6 +69,7 @@ impl Faults {
             host_link_down_until: vec![[Instant::ZERO; 2]; schedule.receivers.len()],
             group_of_flow: Vec::new(),
             session_down_until: BTreeMap::new(),
+            source_link_down_until: vec![[Instant::ZERO; 2]; schedule.groups.len()],
             etcd_cut: None,
             controller_started: Instant::ZERO,
             restarts: 0,
@@ -95,6 +100,11 @@ impl Faults {
 
     /// Until when the leader of this start does not reach etcd.
     pub(crate) fn etcd_cut_until(&self, run: u32) -> Option<Instant> {
+    /// Until when a link of a source is cut.
+    pub(crate) fn source_link_down_until(&self, source: usize, port: PortId) -> Instant {
+        self.source_link_down_until[source].get(port.index()).copied().unwrap_or_default()
+    }
+
         self.etcd_cut.filter(|(cut, _)| *cut == run).map(|(_, until)| until)
     }
 
@@ -161,6 +171,16 @@ impl World<'_> {
             }
             Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
             // Its store is lost or replaced while it is down.
+            Event::CutSourceLink { group, is_second, for_ns } => {
+                let until = for_ns.map_or(Instant::NEVER, |for_ns| now.after_ns(for_ns));
+                let end = &mut self.faults.source_link_down_until[group][usize::from(is_second)];
+                *end = (*end).max(until);
+                self.faults.note(until);
+                if until < Instant::NEVER {
+                    self.tasks.push(until, 0, Task::RepairSource(group));
+                }
+                self.update_source(group);
+            }
             Event::CrashController { store, .. } if self.controller.is_none() => self.change_store(store),
             Event::CrashController { after_writes, for_ns, store } => {
                 self.crash = Some(Crash { after_writes, for_ns, store });
@@ -265,7 +285,17 @@ impl World<'_> {
         self.testbed.nodes_of_receiver(receiver).for_each(|node| self.note_host_links(node));
     }
 
-    /// A node and the receivers at it see whether their links are up. A receiver has no link to a node that is down.
+    pub(crate) fn update_source(&mut self, source: usize) {
+        for (position, link) in self.testbed.source_links[source].iter().enumerate() {
+            let until = self.faults.source_link_down_until(source, PortId(position as u16));
+            for direction in [Direction::Down, Direction::Up] {
+                self.network.faults_mut(*link, direction).is_down = self.network.now() < until;
+            }
+        }
+        self.testbed.headends().for_each(|node| self.note_host_links(node));
+    }
+
+    /// A node and the hosts at it see whether their links are up. A host has no link to a node that is down.
     fn note_host_links(&mut self, node: usize) {
         let (now, mut lost) = (self.now(), Vec::new());
         let is_node_up = now >= self.faults.node_down_until[node];
@@ -279,6 +309,16 @@ impl World<'_> {
         }
         self.agents[node].lost_hosts = lost;
     }
+        let here = self.testbed.headends().zip([HOST_PORT, SECOND_HOST_PORT]).find(|(headend, _)| *headend == node);
+        for source in 0..self.testbed.sources.len() {
+            let Some((_, port)) = here else { break };
+            let is_up = now >= self.faults.source_link_down_until(source, port);
+            if !is_up {
+                lost.push(Prefix::host(address::source(source)));
+            }
+            let element = self.testbed.sources[source];
+            self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
+        }
 
     /// Whether a crash of the controller is due after another durable write.
     pub(crate) fn crash_is_due(&mut self) -> bool {

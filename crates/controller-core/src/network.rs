@@ -245,6 +245,17 @@ impl Network {
                 return Some(nodes);
             }
             last = *length;
+    /// The nodes that could be the headend of a source.
+    pub(crate) fn headends_of_host(&self, source: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
+        let is_headend = |node: &Ipv6Addr| self.is_usable(*node) && self.replicates(*node);
+        self.nodes_of_host(source).into_iter().flatten().copied().filter(is_headend)
+    }
+
+    /// The nodes that a host is attached to.
+    pub(crate) fn attached_to(&self, host: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
+        self.nodes_of_host(host).into_iter().flatten().copied()
+    }
+
         }
         None
     }

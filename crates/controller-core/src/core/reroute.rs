@@ -8,10 +8,13 @@ use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Moves the children of a node in all trees that it is part of, and its receivers that another edge can serve.
+    /// Moves the children of a node in all trees that it is part of, and its receivers that another edge can serve; or
+    /// replaces it, where it is the headend.
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
         for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
-            self.rehome(id, self.reroutes(id, node, |_| true));
+            if !self.is_to_be_replaced(id, node) {
+                self.rehome(id, self.reroutes(id, node, |_| true));
+            }
             self.drive(id);
         }
     }
@@ -88,7 +91,7 @@ impl Core {
         let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return Vec::new() };
         let nodes = record.tree.nodes();
         let Some(position) = nodes.iter().position(|one| one.loopback == node) else { return Vec::new() };
-        // A headend cannot be replaced, but its links can.
+        // A headend is not left out, but its links may be.
         let avoided = (position > 0).then_some(node);
         let builder = builder(record);
         let children = record.tree.children(NodeIndex(position)).iter().filter_map(|child| record.tree.node(*child));

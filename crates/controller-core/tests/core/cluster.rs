@@ -112,7 +112,7 @@ fn settings() -> Settings {
     Settings {
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
         node_lease: Some(Duration::from_millis(LEASE_MS)),
-        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap()],
+        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap(), "2001:db8:aa::/64".parse().unwrap()],
         ..Settings::default()
     }
 }
@@ -371,6 +371,11 @@ impl Cluster {
     fn below(&self, number: u16) -> Option<BTreeSet<Ipv6Addr>> {
         let entry = self.entry(number)?;
         let mut all = BTreeSet::new();
+    /// The same of another headend.
+    pub(crate) fn acknowledged_by(&self, headend: u16) -> BTreeSet<Ipv6Addr> {
+        self.below(headend).unwrap_or_default()
+    }
+
         for branch in &entry.branches {
             match (1..=6).find(|number| loopback(*number) == branch.responder) {
                 Some(child) => {
