@@ -1,17 +1,19 @@
 //! Faults of nodes, agents, links, receivers, the controller and its store.
 
 use crate::adapter;
+use crate::adapter::Request;
 use crate::agent_host::AgentHost;
 use crate::controller::Party;
+use crate::data_network::name_of;
 use crate::flow::Step;
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
-use srdma_frame::PortId;
-use srdma_sim::network::Direction;
 use srdma_chaos::address;
-use srdma_wire::{Instant, Prefix};
+use srdma_frame::PortId;
 use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
+use srdma_sim::network::Direction;
+use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crash waits for writes no longer than this.
@@ -38,10 +40,10 @@ pub(crate) struct Faults {
     pub(crate) receiver_down_until: Vec<Instant>,
     /// Of each receiver's first and second link.
     host_link_down_until: Vec<[Instant; 2]>,
-    pub(crate) group_of_flow: Vec<usize>,
-    pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
     /// Of each source's first and second link.
     source_link_down_until: Vec<[Instant; 2]>,
+    pub(crate) group_of_flow: Vec<usize>,
+    pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
     /// The leader that does not reach etcd, and until when.
     pub(crate) etcd_cut: Option<(u32, Instant)>,
     /// The last check at which the API showed a node as not alive.
@@ -67,9 +69,9 @@ impl Faults {
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             host_link_down_until: vec![[Instant::ZERO; 2]; schedule.receivers.len()],
+            source_link_down_until: vec![[Instant::ZERO; 2]; schedule.groups.len()],
             group_of_flow: Vec::new(),
             session_down_until: BTreeMap::new(),
-            source_link_down_until: vec![[Instant::ZERO; 2]; schedule.groups.len()],
             etcd_cut: None,
             controller_started: Instant::ZERO,
             restarts: 0,
@@ -98,13 +100,13 @@ impl Faults {
         self.host_link_down_until[receiver].get(port.index()).copied().unwrap_or_default()
     }
 
-    /// Until when the leader of this start does not reach etcd.
-    pub(crate) fn etcd_cut_until(&self, run: u32) -> Option<Instant> {
     /// Until when a link of a source is cut.
     pub(crate) fn source_link_down_until(&self, source: usize, port: PortId) -> Instant {
         self.source_link_down_until[source].get(port.index()).copied().unwrap_or_default()
     }
 
+    /// Until when the leader of this start does not reach etcd.
+    pub(crate) fn etcd_cut_until(&self, run: u32) -> Option<Instant> {
         self.etcd_cut.filter(|(cut, _)| *cut == run).map(|(_, until)| until)
     }
 
@@ -169,8 +171,6 @@ impl World<'_> {
                 }
                 self.update_receiver(receiver);
             }
-            Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
-            // Its store is lost or replaced while it is down.
             Event::CutSourceLink { group, is_second, for_ns } => {
                 let until = for_ns.map_or(Instant::NEVER, |for_ns| now.after_ns(for_ns));
                 let end = &mut self.faults.source_link_down_until[group][usize::from(is_second)];
@@ -181,6 +181,8 @@ impl World<'_> {
                 }
                 self.update_source(group);
             }
+            Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
+            // Its store is lost or replaced while it is down.
             Event::CrashController { store, .. } if self.controller.is_none() => self.change_store(store),
             Event::CrashController { after_writes, for_ns, store } => {
                 self.crash = Some(Crash { after_writes, for_ns, store });
@@ -307,8 +309,6 @@ impl World<'_> {
             let element = self.testbed.receivers[receiver];
             self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
         }
-        self.agents[node].lost_hosts = lost;
-    }
         let here = self.testbed.headends().zip([HOST_PORT, SECOND_HOST_PORT]).find(|(headend, _)| *headend == node);
         for source in 0..self.testbed.sources.len() {
             let Some((_, port)) = here else { break };
@@ -319,6 +319,13 @@ impl World<'_> {
             let element = self.testbed.sources[source];
             self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
         }
+        let before = std::mem::replace(&mut self.agents[node].lost_hosts, lost.clone());
+        lost.retain(|prefix| !before.contains(prefix));
+        if !lost.is_empty() && !self.agents[node].is_down {
+            let (name, neighbours, lost_hosts) = (name_of(node), Vec::new(), lost);
+            self.send_request(Party::Node(node), Request::Unreachable { name, neighbours, lost_hosts });
+        }
+    }
 
     /// Whether a crash of the controller is due after another durable write.
     pub(crate) fn crash_is_due(&mut self) -> bool {

@@ -4,6 +4,7 @@ use super::Core;
 use super::commit::{attach, builder, link_mtu};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use srdma_api::UnreachableReport;
 use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
@@ -19,7 +20,8 @@ impl Core {
         }
     }
 
-    /// Notes neighbours that a node cannot reach any more, beside those of its status (D135).
+    /// Notes neighbours that a node cannot reach any more, beside those of its status (D135), and hosts whose links to
+    /// it are down (D291).
     ///
     /// # Errors
     ///
@@ -28,12 +30,16 @@ impl Core {
         &mut self,
         principal: &Principal,
         name: &str,
-        neighbours: &[Ipv6Addr],
+        report: &UnreachableReport,
     ) -> Result<(), Refusal> {
         principal.may_register(name)?;
         let loopback = self.loopback_of(name)?;
-        let down = self.network.add_unreachable(loopback, neighbours);
+        let down = self.network.add_unreachable(loopback, &report.unreachable);
         self.avoid_links(loopback, &down);
+        if self.network.add_lost_hosts(loopback, &report.lost_hosts) {
+            self.network_version += 1;
+            self.follow_hosts(loopback);
+        }
         Ok(())
     }
 
