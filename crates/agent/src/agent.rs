@@ -2,6 +2,7 @@
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
 use srdma_api::{EvictionRequest, NodeStatus, Registration};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 /// The controller's groups at a node, and its pending reports.
@@ -55,6 +56,15 @@ impl Agent {
     pub fn add_unreachable(&mut self, neighbour: Ipv6Addr) {
         if let Some(status) = self.status.as_mut().filter(|status| !status.unreachable.contains(&neighbour)) {
             status.unreachable.push(neighbour);
+        }
+    }
+
+    /// Adds hosts to the status that is sent next: it is from before their links went down.
+    pub fn add_lost_hosts(&mut self, hosts: &[Prefix]) {
+        if let Some(status) = &mut self.status {
+            let more = hosts.iter().filter(|prefix| !status.lost_hosts.contains(prefix)).copied();
+            let more: Vec<Prefix> = more.collect();
+            status.lost_hosts.extend(more);
         }
     }
 

@@ -130,12 +130,17 @@ pub fn store_identity(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Neighbours whose BFD session has gone down, reported beside the node's polls, which may be waiting (D135).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What a node reports at once, beside its polls, which may be waiting: neighbours whose BFD session has gone down
+/// (D135), and hosts whose links have (D291). It adds to what the node's status has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnreachableReport {
-    /// Their loopbacks.
+    /// Loopbacks of the neighbours.
     #[schema(value_type = Vec<String>)]
     pub unreachable: Vec<Ipv6Addr>,
+    /// As in a status. An earlier controller ignores it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "prefix::list")]
+    #[schema(value_type = Vec<String>)]
+    pub lost_hosts: Vec<Prefix>,
 }
 
 /// The response to a [`Registration`].

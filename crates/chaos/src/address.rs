@@ -43,6 +43,11 @@ pub fn source(source: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number(source))
 }
 
+/// The prefix of sources.
+pub fn sources() -> Prefix {
+    block(0xaa)
+}
+
 pub fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number(edge), 0, 0, 0, number(receiver))
 }

@@ -11,13 +11,13 @@ use srdma_aggregation::BranchIndex;
 use srdma_api::{
     BranchStatus, Group, GroupRepairStatus, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder,
     NodeStatus, ProblemType, Receiver, ReceiverOrder, ReceiverReport, Registration, Session, SourceOrder, SourceReport,
-    Sync,
+    Sync, UnreachableReport,
 };
 use srdma_chaos::address;
 use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
 use srdma_dataplane::{Command, Node};
 use srdma_group::{GroupId, Safeguard};
-use srdma_wire::{Instant, Psn};
+use srdma_wire::{Instant, Prefix, Psn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -44,6 +44,7 @@ pub(crate) enum Request {
     Unreachable {
         name: String,
         neighbours: Vec<usize>,
+        lost_hosts: Vec<Prefix>,
     },
     Source {
         id: u32,
@@ -127,7 +128,7 @@ pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings
         node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         join_timeout: Duration::from_nanos(JOIN_TIMEOUT_NS),
-        shared_hosts: vec![address::shared_receivers()],
+        shared_hosts: vec![address::shared_receivers(), address::sources()],
         without,
         ..Settings::default()
     }
@@ -166,9 +167,9 @@ pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
     let result = match request {
         Request::Register(registration) => core.register(&operator, *registration).map(Reply::Session),
         Request::Sync { name, sync } => core.sync(&operator, &name, sync).map(Reply::Synced),
-        Request::Unreachable { name, neighbours } => {
-            let neighbours: Vec<Ipv6Addr> = neighbours.into_iter().map(|node| address::node(node).loopback).collect();
-            done(core.note_unreachable(&operator, &name, &neighbours))
+        Request::Unreachable { name, neighbours, lost_hosts } => {
+            let unreachable = neighbours.into_iter().map(|node| address::node(node).loopback).collect();
+            done(core.note_unreachable(&operator, &name, &UnreachableReport { unreachable, lost_hosts }))
         }
         Request::Source { id, qpn, report } => match core.group(&operator, id) {
             // A group of another application has this number.
@@ -396,6 +397,16 @@ impl OrderName {
 pub(crate) fn moves_receivers(order: &NodeOrder) -> bool {
     match order {
         NodeOrder::Prepare { entry, name, .. } => entry.receivers.iter().any(|receiver| receiver.moved == name.epoch),
+        NodeOrder::Commit { .. } | NodeOrder::Abort { .. } | NodeOrder::Restore { .. } | NodeOrder::Remove { .. } => {
+            false
+        }
+    }
+}
+
+/// Whether the node of an order takes the place of another headend by it (D289).
+pub(crate) fn replaces_headend(order: &NodeOrder) -> bool {
+    match order {
+        NodeOrder::Prepare { entry, name, .. } => entry.headend.is_some() && entry.renewed == name.epoch,
         NodeOrder::Commit { .. } | NodeOrder::Abort { .. } | NodeOrder::Restore { .. } | NodeOrder::Remove { .. } => {
             false
         }

@@ -91,10 +91,12 @@ impl World<'_> {
 
     /// Checks the responses that went to sources since the last call.
     pub(crate) fn check_responses(&mut self) {
-        for group in 0..self.taps.len() {
-            for seen in self.taps[group].responses() {
+        for tap in 0..self.taps.len() {
+            let (group, node, ref tap) = self.taps[tap];
+            for seen in tap.responses() {
                 let flow = self.flows.iter().position(|flow| flow.group == group && flow.qpn.get() == seen.qpn);
                 if let Some(flow) = flow {
+                    self.check_lease(node, flow, "acknowledges to its source");
                     self.check_response(flow, seen);
                 }
             }
@@ -109,7 +111,6 @@ impl World<'_> {
         let ahead = distance(near as u32, seen.psn) + i64::from(seen.is_ack);
         let packets = u64::try_from(state.confirmed as i64 + ahead).unwrap_or(0);
         self.outcome.responses += 1;
-        self.check_lease(0, flow, "acknowledges to its source");
         let Some(members) = self.members(flow).filter(|_| !self.flows[flow].is_spoiled) else { return };
         let mut missing = None;
         // After a start of the controller the API vouches for no receiver before its nodes have reported.

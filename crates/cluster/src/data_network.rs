@@ -45,7 +45,8 @@ pub(crate) enum Peer {
 pub(crate) struct DataNetwork {
     /// Far ends of each node's ports.
     ports: Vec<Vec<Peer>>,
-    /// Nodes that have a receiver in common with each node, which have a link to it and pass on what that sends (D281).
+    /// Nodes that have a receiver or source in common with each node, which have a link to it and pass on what that
+    /// sends (D281, D290).
     peers: Vec<Vec<usize>>,
     links: Vec<(usize, usize)>,
     link_ids: Vec<LinkId>,
@@ -55,6 +56,8 @@ pub(crate) struct DataNetwork {
     receiver_nodes: Vec<usize>,
     /// The other node of each receiver.
     second_nodes: Vec<Option<usize>>,
+    /// The other node of all sources.
+    second_headend: Option<usize>,
     /// Disabled in this run.
     pub(crate) without: Option<Safeguard>,
     first_edge: usize,
@@ -66,7 +69,8 @@ pub(crate) struct DataNetwork {
     pub(crate) sources: Vec<ElementId>,
     pub(crate) nodes: Vec<ElementId>,
     pub(crate) receivers: Vec<ElementId>,
-    pub(crate) source_links: Vec<LinkId>,
+    /// One or two of each source.
+    pub(crate) source_links: Vec<Vec<LinkId>>,
     /// One or two of each receiver.
     pub(crate) receiver_links: Vec<Vec<LinkId>>,
 }
@@ -80,7 +84,9 @@ impl DataNetwork {
     ) -> Result<Self, ConfigError> {
         let links = schedule.links();
         let mut ports: Vec<Vec<Peer>> = vec![Vec::new(); schedule.nodes()];
-        ports[0].extend((0..schedule.groups.len()).map(Peer::Source));
+        for node in [Some(0), schedule.second_headend].into_iter().flatten() {
+            ports[node].extend((0..schedule.groups.len()).map(Peer::Source));
+        }
         for (upper, lower) in &links {
             ports[*upper].push(Peer::Node(*lower));
             ports[*lower].push(Peer::Node(*upper));
@@ -108,6 +114,7 @@ impl DataNetwork {
             second_nodes: (0..schedule.receivers.len())
                 .map(|receiver| schedule.second_node_of_receiver(receiver))
                 .collect(),
+            second_headend: schedule.second_headend,
             first_edge: 1 + schedule.transits,
             has_bud_nodes: schedule.bud_nodes.is_some(),
             workers: schedule.workers,
@@ -122,7 +129,11 @@ impl DataNetwork {
         for source in 0..schedule.groups.len() {
             let gateway = data.mac_toward(0, Peer::Source(source));
             let mac = addressing::mac(data.position(Peer::Source(source)), HOST_PORT);
-            let host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
+            let mut host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
+            if let Some(second) = schedule.second_headend {
+                host.attach_second(data.mac_toward(second, Peer::Source(source)));
+                host.spread(schedule.seed.wrapping_add(1_000 + source as u64));
+            }
             data.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes() {
@@ -147,8 +158,11 @@ impl DataNetwork {
     fn connect(&mut self, network: &mut Network<NodeOrHost>) {
         let model = LinkModel::perfect(RATE_BITS_PER_S, DELAY_NS);
         for (source, element) in self.sources.iter().enumerate() {
-            let lower = (self.nodes[0], self.port_toward(0, Peer::Source(source)));
-            self.source_links.push(network.connect(&format!("S{source}"), (*element, HOST_PORT), lower, model));
+            let links = self.headends().zip([HOST_PORT, SECOND_HOST_PORT]).map(|(node, port)| {
+                let lower = (self.nodes[node], self.port_toward(node, Peer::Source(source)));
+                network.connect(&format!("S{source}"), (*element, port), lower, model)
+            });
+            self.source_links.push(links.collect());
         }
         for (upper, lower) in &self.links {
             let ends = (
@@ -222,22 +236,33 @@ impl DataNetwork {
         Ok(value)
     }
 
-    /// The receivers that a node has in common with its peers.
+    /// The one or two nodes that all sources are attached to.
+    pub(crate) fn headends(&self) -> impl Iterator<Item = usize> + use<> {
+        [Some(0), self.second_headend].into_iter().flatten()
+    }
+
+    /// The receivers and sources that a node has in common with its peers.
     fn shared_hosts(&self, node: usize) -> Vec<SharedHosts> {
         let here = self.ports[node].iter().filter_map(|peer| match *peer {
-            Peer::Receiver(receiver) => Some(receiver),
-            Peer::Source(_) | Peer::Node(_) => None,
+            Peer::Receiver(receiver) => {
+                let other = self.nodes_of_receiver(receiver).find(|other| *other != node)?;
+                Some((self.receiver_address(receiver), other))
+            }
+            Peer::Source(source) => {
+                let other = self.headends().find(|other| *other != node)?;
+                Some((address::source(source), other))
+            }
+            Peer::Node(_) => None,
         });
-        here.filter_map(|receiver| {
-            let other = self.nodes_of_receiver(receiver).find(|other| *other != node)?;
-            Some(SharedHosts {
-                hosts: Prefix::host(self.receiver_address(receiver)),
+        // Nodes with a receiver in common need not pass on what it sends.
+        here.filter(|(_, other)| self.peers[node].contains(other))
+            .map(|(host, other)| SharedHosts {
+                hosts: Prefix::host(host),
                 proxies: address::proxies(),
                 peer: address::node(other).loopback,
                 sid: address::decapsulation(other),
             })
-        })
-        .collect()
+            .collect()
     }
 
     /// The links between peers, each once.
@@ -262,7 +287,7 @@ impl DataNetwork {
     /// The registration of a node, without its groups.
     pub(crate) fn registration(&self, node: usize) -> Registration {
         let addresses = address::node(node);
-        let sources = if node == 0 { self.sources.len() } else { 0 };
+        let sources = if self.headends().any(|headend| headend == node) { self.sources.len() } else { 0 };
         let sources = (0..sources).map(|source| Prefix::host(address::source(source)));
         let receivers = self.is_edge(node).then(|| address::receivers_of(node));
         let shared = self.ports[node].iter().filter_map(|peer| match *peer {
@@ -293,7 +318,7 @@ impl DataNetwork {
     }
 
     fn allowed_sids(&self, node: usize) -> AllowedSids {
-        let replicates = node < self.first_edge || self.has_bud_nodes;
+        let replicates = node < self.first_edge || self.has_bud_nodes || self.second_headend == Some(node);
         AllowedSids {
             end_mt: self.is_edge(node).then(|| address::node(node).end_mt),
             replication: replicates.then(|| replication_prefix(node)),

@@ -6,6 +6,7 @@ use crate::data_network::node_of;
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::World;
 use srdma_api::{Group, GroupState, Receiver, ReceiverState};
+use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
 use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
 
@@ -50,6 +51,7 @@ impl World<'_> {
         }
         self.check_evictions(flow, &group);
         self.check_moves(flow, &group);
+        self.check_headend(flow, &group);
         if state != GroupState::Ready {
             if !names_something(&group) {
                 let finding = self.diagnose_group(flow, Some(&group));
@@ -77,7 +79,9 @@ impl World<'_> {
         // A restored store may have a group that its application has ended.
         let state = &self.flows[flow];
         let is_closed = state.is_closed && state.steps.is_empty();
-        let has_source = state.is_committed && !state.is_over && !is_closed;
+        let headend = headend_of(&group).unwrap_or_default();
+        let is_attached = !self.is_source_severed(state.group, headend);
+        let has_source = state.is_committed && !state.is_over && !is_closed && is_attached;
         if !is_blocked && !self.has_lost_stream(flow, &group) && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
             let text = format!(
@@ -93,7 +97,7 @@ impl World<'_> {
     fn has_lost_stream(&self, flow: usize, group: &Group) -> bool {
         let is_named =
             group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
-        let headend = group.tree.as_ref().and_then(|tree| node_of(&tree.nodes.first()?.name));
+        let headend = headend_of(group);
         let id = adapter::group_id(group.summary.id);
         let workers = headend.map_or(&[][..], |headend| self.network.workers(self.testbed.nodes[headend]));
         let state = adapter::owner(workers, id).and_then(|owner| owner.acknowledgements(id));
@@ -215,6 +219,39 @@ impl World<'_> {
             }
         }
     }
+}
+
+impl World<'_> {
+    /// D289: no group is left to a headend that is dead and fenced, or has lost its link to the source, while the other
+    /// node of the source can be the headend.
+    fn check_headend(&mut self, flow: usize, group: &Group) {
+        let Some(headend) = headend_of(group) else { return };
+        let source = self.flows[flow].group;
+        let is_left = if self.faults.is_dead(headend) {
+            self.schedule.has_leases
+        } else {
+            self.is_source_severed(source, headend) && self.is_heard(headend)
+        };
+        let mut others = self.testbed.headends().filter(|other| *other != headend);
+        let is_served = !is_left || !others.any(|other| self.is_heard(other) && !self.is_source_severed(source, other));
+        if !is_served && !self.faults.store_changed && !names_something(group) && group.awaited.is_empty() {
+            let text =
+                format!("flow {flow}: n{headend} is the headend, and is dead, or has lost the link to the source");
+            self.violation(ViolationKind::Unserved, Finding::Unknown, flow, text);
+        }
+    }
+
+    /// Whether a node of a source, or the link between them, is dead for good.
+    fn is_source_severed(&self, source: usize, node: usize) -> bool {
+        let mut here = self.testbed.headends().zip([HOST_PORT, SECOND_HOST_PORT]).filter(|(other, _)| *other == node);
+        let has_lost = |port| self.faults.source_link_down_until(source, port) == Instant::NEVER;
+        self.faults.is_dead(node) || here.any(|(_, port)| has_lost(port))
+    }
+}
+
+/// The headend of a group, as the API shows it.
+fn headend_of(group: &Group) -> Option<usize> {
+    group.tree.as_ref().and_then(|tree| node_of(&tree.nodes.first()?.name))
 }
 
 /// Whether the failure of a group names a receiver.

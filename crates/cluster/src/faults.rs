@@ -1,13 +1,17 @@
 //! Faults of nodes, agents, links, receivers, the controller and its store.
 
 use crate::adapter;
+use crate::adapter::Request;
 use crate::agent_host::AgentHost;
 use crate::controller::Party;
+use crate::data_network::name_of;
 use crate::flow::Step;
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
+use srdma_chaos::address;
 use srdma_frame::PortId;
+use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
 use srdma_sim::network::Direction;
 use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +40,8 @@ pub(crate) struct Faults {
     pub(crate) receiver_down_until: Vec<Instant>,
     /// Of each receiver's first and second link.
     host_link_down_until: Vec<[Instant; 2]>,
+    /// Of each source's first and second link.
+    source_link_down_until: Vec<[Instant; 2]>,
     pub(crate) group_of_flow: Vec<usize>,
     pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
     /// The leader that does not reach etcd, and until when.
@@ -63,6 +69,7 @@ impl Faults {
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             host_link_down_until: vec![[Instant::ZERO; 2]; schedule.receivers.len()],
+            source_link_down_until: vec![[Instant::ZERO; 2]; schedule.groups.len()],
             group_of_flow: Vec::new(),
             session_down_until: BTreeMap::new(),
             etcd_cut: None,
@@ -91,6 +98,11 @@ impl Faults {
     /// Until when a link of a receiver is cut.
     pub(crate) fn host_link_down_until(&self, receiver: usize, port: PortId) -> Instant {
         self.host_link_down_until[receiver].get(port.index()).copied().unwrap_or_default()
+    }
+
+    /// Until when a link of a source is cut.
+    pub(crate) fn source_link_down_until(&self, source: usize, port: PortId) -> Instant {
+        self.source_link_down_until[source].get(port.index()).copied().unwrap_or_default()
     }
 
     /// Until when the leader of this start does not reach etcd.
@@ -158,6 +170,16 @@ impl World<'_> {
                     self.tasks.push(until, 0, Task::RepairReceiver(receiver));
                 }
                 self.update_receiver(receiver);
+            }
+            Event::CutSourceLink { group, is_second, for_ns } => {
+                let until = for_ns.map_or(Instant::NEVER, |for_ns| now.after_ns(for_ns));
+                let end = &mut self.faults.source_link_down_until[group][usize::from(is_second)];
+                *end = (*end).max(until);
+                self.faults.note(until);
+                if until < Instant::NEVER {
+                    self.tasks.push(until, 0, Task::RepairSource(group));
+                }
+                self.update_source(group);
             }
             Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
             // Its store is lost or replaced while it is down.
@@ -265,7 +287,17 @@ impl World<'_> {
         self.testbed.nodes_of_receiver(receiver).for_each(|node| self.note_host_links(node));
     }
 
-    /// A node and the receivers at it see whether their links are up. A receiver has no link to a node that is down.
+    pub(crate) fn update_source(&mut self, source: usize) {
+        for (position, link) in self.testbed.source_links[source].iter().enumerate() {
+            let until = self.faults.source_link_down_until(source, PortId(position as u16));
+            for direction in [Direction::Down, Direction::Up] {
+                self.network.faults_mut(*link, direction).is_down = self.network.now() < until;
+            }
+        }
+        self.testbed.headends().for_each(|node| self.note_host_links(node));
+    }
+
+    /// A node and the hosts at it see whether their links are up. A host has no link to a node that is down.
     fn note_host_links(&mut self, node: usize) {
         let (now, mut lost) = (self.now(), Vec::new());
         let is_node_up = now >= self.faults.node_down_until[node];
@@ -277,7 +309,22 @@ impl World<'_> {
             let element = self.testbed.receivers[receiver];
             self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
         }
-        self.agents[node].lost_hosts = lost;
+        let here = self.testbed.headends().zip([HOST_PORT, SECOND_HOST_PORT]).find(|(headend, _)| *headend == node);
+        for source in 0..self.testbed.sources.len() {
+            let Some((_, port)) = here else { break };
+            let is_up = now >= self.faults.source_link_down_until(source, port);
+            if !is_up {
+                lost.push(Prefix::host(address::source(source)));
+            }
+            let element = self.testbed.sources[source];
+            self.network.with_host(element, |host| host.set_link(port, is_up && is_node_up));
+        }
+        let before = std::mem::replace(&mut self.agents[node].lost_hosts, lost.clone());
+        lost.retain(|prefix| !before.contains(prefix));
+        if !lost.is_empty() && !self.agents[node].is_down {
+            let (name, neighbours, lost_hosts) = (name_of(node), Vec::new(), lost);
+            self.send_request(Party::Node(node), Request::Unreachable { name, neighbours, lost_hosts });
+        }
     }
 
     /// Whether a crash of the controller is due after another durable write.

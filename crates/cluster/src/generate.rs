@@ -61,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_11(seed);
+        add_second_headend(&mut Rng::new(seed, "cluster second headend"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 11 of the generator: sources are attached to one node.
+    pub fn from_seed_of_version_11(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_10(seed);
         let may_have = !schedule.dual_homed.is_empty();
         schedule.has_peers = may_have && Rng::new(seed, "cluster peers").one_in(2);
@@ -150,6 +157,7 @@ impl Schedule {
             two_steps: Vec::new(),
             bud_nodes: None,
             dual_homed: Vec::new(),
+            second_headend: None,
             has_peers: false,
             workers: 1,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
@@ -200,6 +208,33 @@ fn add_host_links(rng: &mut Rng, schedule: &mut Schedule) {
         let (receiver, _) = rng.choose(&schedule.dual_homed);
         let for_ns = (!rng.one_in(4)).then(|| rng.log_uniform(20 * MS, 8_000 * MS));
         let fault = Event::CutHostLink { receiver, is_second: rng.one_in(3), for_ns };
+        schedule.events.extend(draw_fault(rng, schedule, fault));
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
+}
+
+/// In half of the schedules all sources are attached to a second node, in two thirds of these nodes have a lease, if it
+/// is possible, and up to three times one of the two nodes dies, is drained, or loses its link to a source.
+fn add_second_headend(rng: &mut Rng, schedule: &mut Schedule) {
+    if !rng.one_in(2) {
+        return;
+    }
+    let second = 1 + rng.below(schedule.nodes() - 1);
+    schedule.second_headend = Some(second);
+    schedule.has_leases |= schedule.etcd.is_none() && !rng.one_in(3);
+    for _ in 0..rng.below(4) {
+        let is_second = rng.one_in(3);
+        let node = if is_second { second } else { 0 };
+        let for_ns = rng.log_uniform(20 * MS, 8_000 * MS);
+        let fault = match rng.below(6) {
+            0 => Event::Drain { node, for_ns },
+            1 => Event::CrashNode { node, for_ns: None },
+            2 | 3 => Event::CrashNode { node, for_ns: Some(for_ns) },
+            _ => {
+                let (group, for_ns) = (rng.below(schedule.groups.len()), (!rng.one_in(4)).then_some(for_ns));
+                Event::CutSourceLink { group, is_second, for_ns }
+            }
+        };
         schedule.events.extend(draw_fault(rng, schedule, fault));
     }
     schedule.events.sort_by_key(|timed| timed.at_ns);
@@ -423,7 +458,7 @@ pub(crate) fn draw_event(rng: &mut Rng, schedule: &Schedule, weights: &[(Kind, u
         Kind::PartitionSource => vec![Event::PartitionSource { group, for_ns }],
         Kind::PauseAgent => vec![Event::PauseAgent { node, for_ns }],
         Kind::CrashNode => vec![Event::CrashNode { node, for_ns: Some(for_ns) }],
-        // A group does not survive its headend.
+        // A group does not survive the one headend of its source.
         Kind::KillNode => vec![Event::CrashNode { node: 1 + rng.below(schedule.nodes() - 1), for_ns: None }],
         Kind::CutLink => {
             let (upper, lower) = rng.choose(&schedule.links());

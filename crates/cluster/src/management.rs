@@ -198,7 +198,7 @@ impl World<'_> {
             return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
         };
         let OrderName { group, phase, .. } = adapter::order_name(&order);
-        let moves = adapter::moves_receivers(&order);
+        let (moves, replaces) = (adapter::moves_receivers(&order), adapter::replaces_headend(&order));
         let agent = &mut host.agent;
         let answer = self.network.with(self.testbed.nodes[node], |element, _, _| match element.workers_mut() {
             [] => None,
@@ -210,6 +210,9 @@ impl World<'_> {
         self.count("order executed");
         if moves {
             self.count("receiver moved");
+        }
+        if replaces {
+            self.count("headend replaced");
         }
         self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
     }

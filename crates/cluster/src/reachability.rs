@@ -89,7 +89,8 @@ impl World<'_> {
             let host = &mut self.agents[node];
             if !host.is_down && host.sessions.set(neighbour, is_down) {
                 self.count("neighbour unreachable");
-                let request = Request::Unreachable { name: name_of(node), neighbours: vec![neighbour] };
+                let (name, neighbours, lost_hosts) = (name_of(node), vec![neighbour], Vec::new());
+                let request = Request::Unreachable { name, neighbours, lost_hosts };
                 self.send_request(Party::Node(node), request);
             }
         }

@@ -46,6 +46,9 @@ pub struct Schedule {
     /// Receivers that are attached to another node as well, and that node (D280).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dual_homed: Vec<(usize, usize)>,
+    /// The node, beside the first, to which all sources are attached; they send by either (D289, D290).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_headend: Option<usize>,
     /// The nodes of a receiver pass on to each other what it sends, and it sends by either (D281).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_peers: bool,
@@ -193,6 +196,13 @@ pub enum Event {
         is_second: bool,
         for_ns: Option<u64>,
     },
+    /// One of the two links of a group's source is cut, and its node knows, for a time or for good (D282, D289).
+    CutSourceLink {
+        group: usize,
+        /// The link to its other node.
+        is_second: bool,
+        for_ns: Option<u64>,
+    },
     /// A receiver is silent from now on.
     KillReceiver {
         receiver: usize,
@@ -288,14 +298,14 @@ impl Schedule {
         self.dual_homed.iter().find(|(other, _)| *other == receiver).map(|(_, node)| *node)
     }
 
-    /// Links between nodes that have a receiver in common and pass on to each other what it sends: the smaller number
-    /// first. They are no part of trees.
+    /// Links between nodes that have a receiver or source in common and pass on to each other what it sends: the
+    /// smaller number first. They are no part of trees.
     pub fn peer_links(&self) -> BTreeSet<(usize, usize)> {
         let pairs = self.dual_homed.iter().filter(|_| self.has_peers).map(|(receiver, second)| {
             let first = self.node_of_receiver(*receiver);
             (first.min(*second), first.max(*second))
         });
-        pairs.collect()
+        pairs.chain(self.second_headend.map(|second| (0, second))).collect()
     }
 
     /// The links between nodes: the upper and the lower end.
@@ -353,6 +363,9 @@ impl Schedule {
         if self.dual_homed.iter().any(is_wrong) {
             return invalid(format!("dual_homed: {:?}", self.dual_homed));
         }
+        if self.second_headend.is_some_and(|node| node == 0 || node >= nodes) {
+            return invalid(format!("second_headend: {:?}", self.second_headend));
+        }
         if let Some(plan) = &self.etcd
             && (plan.operations < 3 || plan.piece_octets < 64)
         {
@@ -373,6 +386,7 @@ impl Schedule {
                 }
                 Event::CutReceiver { receiver, .. } | Event::KillReceiver { receiver } => *receiver < receivers,
                 Event::CutHostLink { receiver, .. } => self.second_node_of_receiver(*receiver).is_some(),
+                Event::CutSourceLink { group, .. } => *group < groups && self.second_headend.is_some(),
                 Event::Join { group, receiver } | Event::Leave { group, receiver } => {
                     *group < groups && *receiver < receivers
                 }
@@ -405,8 +419,8 @@ impl TimedEvent {
 }
 
 impl Event {
-    /// The names of the events that are aimed at phases: all but backups, which others need, and cuts of hosts' links,
-    /// which only some schedules have.
+    /// The names of the events that are aimed at phases: all but backups, which others need, and cuts of links to
+    /// hosts with two, which only some schedules have.
     pub const AIMED: [&'static str; 22] = [
         "node partitioned",
         "source partitioned",
@@ -444,6 +458,7 @@ impl Event {
             Event::BreakSession { .. } => "session broken",
             Event::CutReceiver { .. } => "receiver link cut",
             Event::CutHostLink { .. } => "host link cut",
+            Event::CutSourceLink { .. } => "source link cut",
             Event::KillReceiver { .. } => "receiver death",
             Event::CrashController { store: StoreFate::Kept, .. } => "controller crash",
             Event::CrashController { store: StoreFate::Emptied, .. } => "store lost",

@@ -1,5 +1,5 @@
-//! Replay tokens: a seed (`cluster-v11:4711`) or a whole schedule (`cluster-v11:{"seed":4711,…}`) as one line of text.
-//! Those of versions 3 to 10 are read, too: their schedules are those of version 11 without what has been added since.
+//! Replay tokens: a seed (`cluster-v12:4711`) or a whole schedule (`cluster-v12:{"seed":4711,…}`) as one line of text.
+//! Those of versions 3 to 11 are read, too: their schedules are those of version 12 without what has been added since.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -7,16 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
-const PREFIX: &str = "cluster-v11:";
+const PREFIX: &str = "cluster-v12:";
 
 /// The schedules of a version by their seeds.
 type Seeds = fn(u64) -> Schedule;
 
 /// The versions that are read.
-const VERSIONS: [(&str, Seeds); 9] = [
+const VERSIONS: [(&str, Seeds); 10] = [
     (PREFIX, Schedule::from_seed),
+    ("cluster-v11:", Schedule::from_seed_of_version_11),
     ("cluster-v10:", Schedule::from_seed_of_version_10),
     ("cluster-v9:", Schedule::from_seed_of_version_9),
     ("cluster-v8:", Schedule::from_seed_of_version_8),
@@ -112,8 +113,8 @@ mod tests {
         let schedule = of("cluster-v3:4711");
         assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
         let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
-        assert_eq!(of(&in_full.replace("cluster-v11:", "cluster-v3:")), schedule);
-        assert_eq!(of(&in_full.replace("cluster-v11:", "cluster-v4:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v12:", "cluster-v3:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v12:", "cluster-v4:")), schedule);
         let of_version_4 = || (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
         assert!(of_version_4().filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
         let repairs = |schedule: &Schedule| {
@@ -140,6 +141,9 @@ mod tests {
             |schedule: &Schedule| schedule.events.iter().any(|timed| matches!(timed.event, Event::CutHostLink { .. }));
         assert!(added().filter(cuts).count() > 15);
         assert!(!(0..100).map(|seed| of(&format!("cluster-v10:{seed}"))).any(|schedule| schedule.has_peers));
+        let has_second = |schedule: &Schedule| schedule.second_headend.is_some();
+        assert!(!added().any(|schedule| has_second(&schedule)));
+        assert!((0..100).map(|seed| of(&format!("cluster-v12:{seed}"))).filter(has_second).count() > 40);
         assert!(added().filter(resumes).count() > 40);
         assert!(added().filter(|schedule| has_aim(schedule, Phase::Succeeding)).count() > 20);
     }
@@ -152,8 +156,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v11:-3", "expected a seed"),
-            ("cluster-v11:{", "cannot parse the schedule"),
+            ("cluster-v12:-3", "expected a seed"),
+            ("cluster-v12:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

@@ -136,6 +136,7 @@ pub(crate) enum Task {
     /// A session passes again.
     EndBreak(usize, usize),
     RepairReceiver(usize),
+    RepairSource(usize),
     Undrain(usize),
     Operate,
     Check,
@@ -165,7 +166,8 @@ pub(crate) struct World<'s> {
     pub(crate) next_qpn: u32,
     pub(crate) faults: crate::faults::Faults,
     pub(crate) operator: Operator,
-    pub(crate) taps: Vec<Tap>,
+    /// Of each link of a source: its group, the node at its other end, and what has passed.
+    pub(crate) taps: Vec<(usize, usize, Tap)>,
     pub(crate) checks: Checks,
     /// Events that wait for a phase.
     pub(crate) aimed: Vec<Aimed>,
@@ -189,10 +191,12 @@ impl<'s> World<'s> {
         schedule.check()?;
         let testbed = DataNetwork::new(schedule, without, &mut network)?;
         let mut taps = Vec::new();
-        for link in &testbed.source_links {
-            let tap = Tap::default();
-            network.capture(*link, Box::new(tap.clone()), "down", "up")?;
-            taps.push(tap);
+        for (group, links) in testbed.source_links.iter().enumerate() {
+            for (link, node) in links.iter().zip(testbed.headends()) {
+                let tap = Tap::default();
+                network.capture(*link, Box::new(tap.clone()), "down", "up")?;
+                taps.push((group, node, tap));
+            }
         }
         testbed.set_loss(&mut network, schedule.data_loss_ppm);
         let agents = (0..schedule.nodes()).map(|node| AgentHost::new(testbed.group_table(node), 0));
@@ -362,6 +366,7 @@ impl<'s> World<'s> {
             Task::Session(upper, lower) => self.session(upper, lower),
             Task::EndBreak(upper, lower) => self.note_session(upper, lower),
             Task::RepairReceiver(receiver) => self.update_receiver(receiver),
+            Task::RepairSource(source) => self.update_source(source),
             Task::Undrain(node) => self.drain(node, false),
             Task::Operate => self.operate(),
             Task::Check => {
@@ -431,13 +436,13 @@ impl<'s> World<'s> {
         (self.outcome, self.network)
     }
 
-    /// Adds what nodes have passed on to each other (D281).
+    /// Adds what nodes have passed on to each other (D281, D290).
     fn count_passed_on(&mut self) {
         let elements = self.testbed.nodes.iter();
         let workers = elements.flat_map(|element| self.network.workers(*element)).flat_map(|node| node.shared_hosts());
         let times: u64 = workers.map(|(_, passed_on, _)| passed_on.frames).sum();
         if times > 0 {
-            *self.outcome.counts.entry("response passed on").or_default() += times;
+            *self.outcome.counts.entry("packet passed on").or_default() += times;
         }
     }
 

@@ -8,6 +8,7 @@ mod drive;
 mod foreign;
 mod groups;
 mod groups_of_node;
+mod headends;
 mod identities;
 mod inventory;
 mod jobs;

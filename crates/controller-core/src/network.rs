@@ -1,6 +1,7 @@
 //! The network as nodes have registered it: links and attached hosts.
 
 use crate::refusal::Refusal;
+use crate::reports::MAX_LOST_HOSTS;
 use srdma_api::{Link, ProblemType, Registration};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,6 +159,15 @@ impl Network {
         true
     }
 
+    /// The same beside those that it has reported, if it can name so many in a status.
+    pub(crate) fn add_lost_hosts(&mut self, loopback: Ipv6Addr, reported: &[Prefix]) -> bool {
+        let Some(node) = self.nodes.get(&loopback) else { return false };
+        let known = &node.lost_hosts;
+        let more = reported.iter().filter(|prefix| !known.contains(prefix));
+        let all: Vec<Prefix> = known.iter().chain(more).copied().take(MAX_LOST_HOSTS).collect();
+        self.set_lost_hosts(loopback, &all)
+    }
+
     /// Whether the link of a host to a node is down.
     pub(crate) fn is_lost(&self, host: Ipv6Addr, node: Ipv6Addr) -> bool {
         self.node(node).is_some_and(|node| node.lost_hosts.iter().any(|prefix| prefix.contains(host)))
@@ -233,6 +243,17 @@ impl Network {
     pub(crate) fn edges_of_host(&self, receiver: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
         let is_edge = |node: &Ipv6Addr| self.node(*node).is_some_and(|node| node.is_usable && node.end_mt.is_some());
         self.nodes_of_host(receiver).into_iter().flatten().copied().filter(is_edge)
+    }
+
+    /// The nodes that could be the headend of a source.
+    pub(crate) fn headends_of_host(&self, source: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
+        let is_headend = |node: &Ipv6Addr| self.is_usable(*node) && self.replicates(*node);
+        self.nodes_of_host(source).into_iter().flatten().copied().filter(is_headend)
+    }
+
+    /// The nodes that a host is attached to.
+    pub(crate) fn attached_to(&self, host: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> {
+        self.nodes_of_host(host).into_iter().flatten().copied()
     }
 
     /// The nodes with the longest prefix of a host.

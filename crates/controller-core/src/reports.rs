@@ -18,7 +18,7 @@ const MAX_BRANCHES: usize = 65_536;
 const MAX_DROPS: usize = 256;
 const MAX_PROGRAMS: usize = 4096;
 const MAX_UNREACHABLE: usize = 4096;
-const MAX_LOST_HOSTS: usize = 4096;
+pub(crate) const MAX_LOST_HOSTS: usize = 4096;
 
 /// Whether a node may have this name: it stands in paths, logs and terminals.
 pub(crate) fn is_node_name(name: &str) -> bool {

@@ -22,6 +22,8 @@ pub(crate) struct TreeBuilder {
     headend: Ipv6Addr,
     above: BTreeMap<Ipv6Addr, Ipv6Addr>,
     edges: BTreeSet<Ipv6Addr>,
+    /// A node below which there is none.
+    avoided: Option<Ipv6Addr>,
 }
 
 /// An added edge.
@@ -40,7 +42,12 @@ pub(crate) struct Unreachable(pub(crate) Ipv6Addr);
 impl TreeBuilder {
     /// A tree of a headend alone, which has no receivers.
     pub(crate) fn new(headend: Ipv6Addr) -> Self {
-        TreeBuilder { headend, above: BTreeMap::new(), edges: BTreeSet::new() }
+        TreeBuilder { headend, above: BTreeMap::new(), edges: BTreeSet::new(), avoided: None }
+    }
+
+    /// The same, with no node below this one.
+    pub(crate) fn without(self, avoided: Ipv6Addr) -> Self {
+        TreeBuilder { avoided: Some(avoided), ..self }
     }
 
     /// An existing tree. `above`: pairs of node and parent.
@@ -49,13 +56,12 @@ impl TreeBuilder {
         above: impl IntoIterator<Item = (Ipv6Addr, Ipv6Addr)>,
         edges: impl IntoIterator<Item = Ipv6Addr>,
     ) -> Self {
-        TreeBuilder { headend, above: above.into_iter().collect(), edges: edges.into_iter().collect() }
+        TreeBuilder { headend, above: above.into_iter().collect(), edges: edges.into_iter().collect(), avoided: None }
     }
 
     /// Adds edges, the nearest first.
     pub(crate) fn add_edges(&mut self, network: &Network, edges: &[Ipv6Addr]) -> Result<Vec<Step>, Unreachable> {
-        let is_in = |node: &Ipv6Addr| *node == self.headend || self.above.contains_key(node);
-        let mut missing: BTreeSet<Ipv6Addr> = edges.iter().copied().filter(|edge| !is_in(edge)).collect();
+        let mut missing: BTreeSet<Ipv6Addr> = edges.iter().copied().filter(|edge| !self.contains(*edge)).collect();
         self.edges.extend(edges);
         let mut steps = Vec::new();
         let mut search = Search::new(network);
@@ -63,7 +69,7 @@ impl TreeBuilder {
         nodes.filter(|node| self.carries(network, *node)).for_each(|node| search.begin_at(node));
         // The search continues from step to step: the nodes of each path are further roots.
         while !missing.is_empty() {
-            let Some(step) = search.next_end(&missing, |_| true) else {
+            let Some(step) = search.next_end(&missing, |via| Some(via) != self.avoided) else {
                 let unreachable = missing.first().copied().unwrap_or(self.headend);
                 return Err(Unreachable(unreachable));
             };
@@ -99,9 +105,19 @@ impl TreeBuilder {
         search.next_end(&BTreeSet::from([node]), may_pass)
     }
 
+    /// Adds a node, or an edge, below one of the tree, whether there is a path between them or not.
+    pub(crate) fn put_below(&mut self, node: Ipv6Addr, above: Ipv6Addr) {
+        self.above.insert(node, above);
+    }
+
+    /// Whether a node is in the tree.
+    pub(crate) fn contains(&self, node: Ipv6Addr) -> bool {
+        node == self.headend || self.above.contains_key(&node)
+    }
+
     /// Whether nodes may be attached at a node of the tree.
-    fn carries(&self, network: &Network, node: Ipv6Addr) -> bool {
-        node == self.headend || network.replicates(node)
+    pub(crate) fn carries(&self, network: &Network, node: Ipv6Addr) -> bool {
+        Some(node) != self.avoided && (node == self.headend || network.replicates(node))
     }
 
     /// The node and its descendants.

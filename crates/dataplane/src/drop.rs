@@ -176,7 +176,7 @@ drop_reasons! {
     NotAResponse = "not_a_response",
     /// A response from an address or port where the group has no branch (D14, MT-9-2).
     UnexpectedResponder = "unexpected_responder",
-    /// Passed on by the peer of shared hosts, and of no receiver that this node serves (D281).
+    /// Passed on by the peer of shared hosts, and of no host that this node serves (D281, D290).
     NotServedHere = "not_served_here",
     /// A response to another queue pair than the Designated QPN.
     WrongQpn = "wrong_qpn",

@@ -1,12 +1,12 @@
-//! Hosts that are attached to another node as well, its peer (D281).
+//! Hosts that are attached to another node as well, its peer (D281, D290).
 //!
 //! ```text
 //!            this node ── peer ── its SID ──▶ peer
-//!                ▲                              │ the edge of the receiver
+//!                ▲                              │ the edge of the receiver, or the headend of the source
 //!                └────── shared host ───────────┘
 //! ```
 //!
-//! A response of such a host may come to either. The one that does not serve the host passes it on to the other.
+//! A packet of such a host may come to either. The one that does not serve the host passes it on to the other.
 
 use crate::config::ConfigError;
 use crate::counters::Traffic;
@@ -20,7 +20,7 @@ use std::net::Ipv6Addr;
 pub struct SharedHosts {
     /// The hosts.
     pub hosts: Prefix,
-    /// The Proxy Addresses to which they respond.
+    /// The Proxy Addresses to which they send.
     pub proxies: Prefix,
     /// Loopback of the peer: outer source of what it passes on.
     pub peer: Ipv6Addr,
@@ -135,12 +135,13 @@ impl SharedHostTable {
         &entry.to_peer
     }
 
-    /// Counts a frame that the peer of hosts has passed on to this node, which serves its receiver.
+    /// Counts a frame that the peer of hosts has passed on to this node, which serves its sender.
     pub(crate) fn taken(&mut self, place: usize, len: usize) {
         self.entries[place].from_peer.count(len);
     }
 
-    /// Each, with what this node has passed on to the peer and what the peer has passed on to receivers of this node.
+    /// Each, with what this node has passed on to the peer, and what the peer has passed on to this node, which served
+    /// the sender.
     pub(crate) fn reports(&self) -> impl Iterator<Item = (SharedHosts, Traffic, Traffic)> {
         self.entries.iter().map(|entry| (entry.of, entry.passed_on, entry.from_peer))
     }

@@ -21,7 +21,9 @@ pub use group::{
     is_host_address, is_mixed,
 };
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, RepairEntry};
-pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, Move, NewNode, Newcomer, Order, Rehoming, Resumption};
+pub use lifecycle::{
+    Admission, Ahead, ChangeError, Lifecycle, Move, NewNode, Newcomer, Order, Rehoming, Replacement, Resumption,
+};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, Dscp, ListMode, NoDscp, OnFailure, Policy, RepairMode, RepairPolicy, Rules};

@@ -4,8 +4,9 @@
 //! ```text
 //!              all prepared                  stage by stage           those that leave
 //! create ──► Preparing ─────────► Store ──► Committing ──► … ──► Removing ──────────────────► Steady
-//!              │   ▲                                                           Ready, at last  │  ▲
-//!              │   └─────────────────── evict, re-home, move, join ───────────────────────────┘  │
+//!              │   ▲                 │         ▲                               Ready, at last  │  ▲
+//!              │   │                 └ Fencing ┘ another headend                               │  │
+//!              │   └──────────── evict, re-home, move, join, replace the headend ──────────────┘  │
 //!              └─ refused: Abort ────────────────────────────────────────────────────────────────┘
 //!                          (of a creation: Closed)
 //!
@@ -25,6 +26,8 @@
 //! * the record is stored before any node commits;
 //! * nodes commit in the order of [`stages`], stage by stage; a node that restarts before its stage has its former
 //!   entry restored;
+//! * one headend at most answers the source: when another takes its place, the former one has removed the group, has
+//!   committed the entry that it has in the new tree, or is fenced, before any other node commits (D289);
 //! * the source is released when all nodes have committed, and is quiet during a join;
 //! * a node whose connection is lost may be forwarding: a change in which it gains a member waits for it, unless its
 //!   parent rejects its earlier responses (D97). An eviction may take the place of such a change;
@@ -36,6 +39,7 @@
 
 mod change;
 mod draft;
+mod fencing;
 mod member;
 mod order;
 mod progress;
@@ -44,7 +48,7 @@ mod reservation;
 mod resume;
 mod stages;
 
-pub use change::{Admission, ChangeError, Move, NewNode, Newcomer, Rehoming};
+pub use change::{Admission, ChangeError, Move, NewNode, Newcomer, Rehoming, Replacement};
 pub use order::Order;
 pub use registration::Ahead;
 pub use resume::Resumption;
@@ -74,6 +78,8 @@ pub struct Lifecycle {
     ready: BTreeMap<Ipv6Addr, Psn>,
     /// Nodes without which no waiting change can begin.
     blocked_by: BTreeSet<Ipv6Addr>,
+    /// Lost nodes that do nothing for the group until they register (D122, D135).
+    fenced: BTreeSet<Ipv6Addr>,
     orders: VecDeque<Order>,
     last_epoch: u32,
     rounds: u32,
@@ -103,7 +109,11 @@ struct Change {
 enum Phase {
     Steady,
     Preparing,
-    Committing { stage: usize },
+    /// The former headend is to end, before any node commits.
+    Fencing,
+    Committing {
+        stage: usize,
+    },
     Removing,
     Closing,
     Closed,
@@ -130,6 +140,7 @@ impl Lifecycle {
             waiting: Waiting::default(),
             ready: BTreeMap::new(),
             blocked_by: BTreeSet::new(),
+            fenced: BTreeSet::new(),
             orders: VecDeque::new(),
             last_epoch: after.record().epoch,
             rounds: 0,
@@ -282,7 +293,7 @@ impl Lifecycle {
     pub fn close(&mut self) {
         match self.phase {
             Phase::Closing | Phase::Closed => return,
-            Phase::Steady | Phase::Preparing | Phase::Committing { .. } | Phase::Removing => {}
+            Phase::Steady | Phase::Preparing | Phase::Fencing | Phase::Committing { .. } | Phase::Removing => {}
         }
         self.is_closed_unverified = !self.is_verified();
         self.waiting.clear();
@@ -389,6 +400,8 @@ impl Lifecycle {
             (Phase::Preparing, Step::Preparing | Step::Prepared) if is_abortable && member.must_commit() => {
                 self.postpone();
             }
+            // It may be the headend still.
+            (Phase::Fencing, Step::Removing) => member.step = Step::Leaving,
             (_, Step::Removing) => {
                 self.members.remove(&node);
             }
@@ -410,7 +423,7 @@ impl Lifecycle {
     fn latest(&self) -> Result<&Group, ChangeError> {
         match self.phase {
             Phase::Closing | Phase::Closed => Err(ChangeError::Closed),
-            Phase::Steady | Phase::Preparing | Phase::Committing { .. } | Phase::Removing => {
+            Phase::Steady | Phase::Preparing | Phase::Fencing | Phase::Committing { .. } | Phase::Removing => {
                 let changing = self.change.as_ref().map(|change| &change.after);
                 changing.or(self.stored.as_ref()).ok_or(ChangeError::Closed)
             }

@@ -23,11 +23,13 @@ pub enum Safeguard {
     ReadinessAwaited,
     /// A reservation of a newcomer that is not ready in time expires (D188).
     ReservationsExpire,
+    /// A former headend ends before any node commits the change that replaces it (D289).
+    HeadendFenced,
 }
 
 impl Safeguard {
     /// All safeguards.
-    pub const ALL: [Safeguard; 10] = [
+    pub const ALL: [Safeguard; 11] = [
         Safeguard::LostNodesAwaited,
         Safeguard::EntriesNamed,
         Safeguard::OldEntriesReplaced,
@@ -38,5 +40,6 @@ impl Safeguard {
         Safeguard::NodesRenewed,
         Safeguard::ReadinessAwaited,
         Safeguard::ReservationsExpire,
+        Safeguard::HeadendFenced,
     ];
 }

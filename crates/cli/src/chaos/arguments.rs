@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Run a single seed: 4711, or with its version, v7:4711 or cluster-v11:4711, as in reports.
+    /// Run a single seed: 4711, or with its version, v7:4711 or cluster-v12:4711, as in reports.
     #[arg(long, value_name = "SEED", value_parser = parse_seed, group = "single")]
     seed: Option<u64>,
 

@@ -148,7 +148,7 @@ fn clusters_are_run_and_reported() {
     };
     let one = run(&["--seeds", "6", "--threads", "1", "--max-failures", "100"]);
     let three = run(&["--seeds", "6", "--threads", "3", "--max-failures", "100"]);
-    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(6), &Value::from("cluster-v11:1")));
+    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(6), &Value::from("cluster-v12:1")));
     assert_eq!((&one["digest"], &one["counts"]), (&three["digest"], &three["counts"]));
     assert!(one["events"].as_u64().expect("a number") >= 1200, "{}", one["events"]);
     assert!(!one["phases"].as_array().expect("a list").is_empty());
@@ -161,17 +161,17 @@ fn a_cluster_replays_from_its_token() {
         serde_json::from_slice(&output.stdout).expect("JSON")
     };
     let seed = run(&["--seed", "7"]);
-    let token = format!("cluster-v11:{}", seed["schedule"]);
+    let token = format!("cluster-v12:{}", seed["schedule"]);
     let replayed = run(&["--replay", &token]);
     for figure in ["schedule", "digest", "ended_ns", "counts", "timeline"] {
         assert_eq!(seed[figure], replayed[figure], "{figure}");
     }
     // As reports name it.
-    assert_eq!(run(&["--seed", "cluster-v11:7"])["digest"], seed["digest"].as_str().expect("a digest"));
+    assert_eq!(run(&["--seed", "cluster-v12:7"])["digest"], seed["digest"].as_str().expect("a digest"));
     let earlier = chaos(&["--cluster", "--seed", "cluster-v5:7"]);
     assert_eq!(earlier.status.code(), Some(2));
     assert!(text(&earlier.stderr).contains("use --replay"), "{}", text(&earlier.stderr));
     let refused = chaos(&["--cluster", "--replay", "v1:7"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("expected a token such as cluster-v11:4711"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("expected a token such as cluster-v12:4711"), "{}", text(&refused.stderr));
 }

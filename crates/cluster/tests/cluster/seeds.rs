@@ -22,7 +22,7 @@ fn default_seeds_have_no_findings() {
         .findings
         .iter()
         .map(|((finding, kind), (times, seed))| {
-            format!("{} ({}) in {times} schedules, the first is cluster-v11:{seed}", kind.name(), finding.name())
+            format!("{} ({}) in {times} schedules, the first is cluster-v12:{seed}", kind.name(), finding.name())
         })
         .collect();
     assert!(findings.is_empty(), "{findings:#?}");
@@ -52,6 +52,26 @@ fn default_seeds_have_no_findings() {
     }
 }
 
+/// Sources that are attached to two nodes send by either, and one takes the place of the other as headend (D289, D290).
+#[test]
+fn headends_are_replaced_and_nothing_untrue_is_said() {
+    let with_two = |seed| {
+        let schedule = Schedule::from_seed(seed);
+        let second_headend = schedule.second_headend.or(Some(schedule.nodes() - 1));
+        Schedule { second_headend, workers: if seed % 4 == 0 { 3 } else { 1 }, ..schedule }
+    };
+    // In fewer no headend is replaced.
+    let seeds = srdma_testkit::seeds::count(DEFAULT_SEEDS).div_ceil(4).max(50);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let config = RunConfig { first_seed: 3_001, seeds, threads, max_failures: u64::MAX };
+    let summary = summary::run(&config, &with_two, &|_| true);
+    assert!(summary.findings.is_empty(), "{:#?}", summary.failures);
+    assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
+    for event in ["packet passed on", "headend replaced", "source link cut"] {
+        assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}: {:?}", summary.counts);
+    }
+}
+
 /// Receivers that are attached to two nodes move from one to the other (D280). The last schedule found that packets which a
 /// node had kept without receivers of its own were sent to one of them with four octets more.
 #[test]
@@ -77,7 +97,7 @@ fn receivers_answer_by_either_node() {
     let summary = summary::run(&config, &with_peers, &|_| true);
     assert!(summary.findings.is_empty(), "{:#?}", summary.failures);
     assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
-    for event in ["response passed on", "receiver moved", "host link cut"] {
+    for event in ["packet passed on", "receiver moved", "host link cut"] {
         assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}: {:?}", summary.counts);
     }
 }

@@ -57,6 +57,14 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
+        if let Some(node) = self.groups.get(&id).and_then(|group| self.unheard_headend(group)) {
+            let name = self.network.name(node);
+            let text = format!(
+                "group {id}: the source is attached to node {name} as well, which has not registered since the \
+                 controller's start: it may have the group"
+            );
+            return Err(Refusal::new(ProblemType::NoPath, text));
+        }
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let (record, explanation, links_of_unicast) = record(&self.network, group)?;
         let epoch = record.epoch;
@@ -287,30 +295,15 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     wanted.dedup();
     let mut builder = TreeBuilder::new(headend);
     let steps = builder.add_edges(network, &wanted).map_err(|error| no_tree(network, &error))?;
-    let nodes = builder.nodes();
-    let position: BTreeMap<Ipv6Addr, usize> =
-        nodes.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
-    let parents: BTreeSet<Ipv6Addr> = nodes.iter().filter_map(|(_, above)| *above).collect();
-    let mut tree = Vec::with_capacity(nodes.len());
-    let mut link_mtu = u16::MAX;
-    for (node, above) in &nodes {
-        if let Some(above) = above {
-            link_mtu = link_mtu.min(network.hop(*above, *node).map_or(u16::MAX, |hop| hop.mtu));
-        }
-        let carries = above.is_none() || parents.contains(node);
-        let role = NodeRole::of(wanted.binary_search(node).is_ok(), carries);
-        let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
-        tree.push(tree_node(network, id, *node, parent, role)?);
-    }
-    let tree =
-        Tree::new(tree).map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
+    let (tree, link_mtu) = tree_of(network, id, &builder, |node| wanted.binary_search(&node).is_ok())?;
+    let position = |edge: Ipv6Addr| tree.nodes().iter().position(|node| node.loopback == edge).unwrap_or_default();
     let receivers = members.iter().map(|(address, member)| {
         Ok(Receiver {
             address: *address,
             qpn: check_qpn("qpn", member.receiver.qpn)?,
             region: member.receiver.region.map(Into::into),
             more_regions: member.receiver.more_regions.iter().copied().map(Into::into).collect(),
-            edge: NodeIndex(position[&edges[address]]),
+            edge: NodeIndex(position(edges[address])),
             joined: None,
             psn_offset: check_psn_offset(member.receiver.psn_offset)?,
             moved: 0,
@@ -331,10 +324,38 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
         region: request.region.map(Into::into),
         more_regions: request.more_regions.iter().copied().map(Into::into).collect(),
         receivers: receivers.collect::<Result<_, Refusal>>()?,
-        tree,
+        tree: tree.clone(),
         policy: request.policy,
     };
     Ok((record, explanation, links_of_unicast))
+}
+
+/// The tree that a builder has built, with the largest packet that every link of it carries. A link that its ends do
+/// not register carries any.
+pub(super) fn tree_of(
+    network: &Network,
+    id: u32,
+    builder: &TreeBuilder,
+    has_receivers: impl Fn(Ipv6Addr) -> bool,
+) -> Result<(Tree, u16), Refusal> {
+    let nodes = builder.nodes();
+    let position: BTreeMap<Ipv6Addr, usize> =
+        nodes.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
+    let parents: BTreeSet<Ipv6Addr> = nodes.iter().filter_map(|(_, above)| *above).collect();
+    let mut tree = Vec::with_capacity(nodes.len());
+    let mut link_mtu = u16::MAX;
+    for (node, above) in &nodes {
+        if let Some(above) = above {
+            link_mtu = link_mtu.min(network.hop(*above, *node).map_or(u16::MAX, |hop| hop.mtu));
+        }
+        let carries = above.is_none() || parents.contains(node);
+        let role = NodeRole::of(has_receivers(*node), carries);
+        let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
+        tree.push(tree_node(network, id, *node, parent, role)?);
+    }
+    let tree =
+        Tree::new(tree).map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
+    Ok((tree, link_mtu))
 }
 
 /// The receivers of the first commit: all but those that join in two steps and are not ready.
@@ -394,7 +415,7 @@ fn tree_node(
     })
 }
 
-fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
+pub(super) fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
     let name = network.name(*node);
     let text = format!(
         "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a link is \

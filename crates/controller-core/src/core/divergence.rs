@@ -296,7 +296,9 @@ impl Core {
             Some(headend) => headend == *node,
             None => report.recovery_snapshots.iter().any(|text| has_source(node, text)),
         };
-        let found = reports.iter().find(|report| with_snapshot(*report));
+        // A source may be attached to a former headend as well (D289).
+        let newest = |(_, report): &(&Ipv6Addr, &Report)| report.held.committed.map_or(0, |name| name.epoch);
+        let found = reports.iter().filter(|report| with_snapshot(*report)).max_by_key(newest);
         let (headend, report) = found.ok_or_else(|| Obstacle::Headend(headend.map(name).unwrap_or_default()))?;
         let names = || reports.values().flat_map(|report| report.held.committed);
         // A record that no node has committed was perhaps not stored, and need not be taken over.

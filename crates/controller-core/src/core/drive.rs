@@ -17,6 +17,7 @@ impl Core {
             return;
         }
         loop {
+            self.note_fenced(id);
             self.execute_orders(id);
             if self.start_moves(id) {
                 continue;
@@ -139,6 +140,7 @@ impl Core {
     }
 
     fn store(&mut self, id: u32, record: Record, before: Option<Record>) {
+        let explanation = before.as_ref().and_then(|before| self.explain_replacement(&record, before));
         let Some(group) = self.groups.get_mut(&id) else { return };
         let earlier = group.record.as_ref().zip(group.links_of_unicast);
         group.links_of_unicast = Some(match (&group.record, group.links_of_unicast) {
@@ -148,6 +150,9 @@ impl Core {
         });
         group.record = Some(record.clone());
         group.before = before;
+        if let Some(explanation) = explanation {
+            group.explanation = explanation;
+        }
         let row = RecordRow {
             record,
             is_settled: false,

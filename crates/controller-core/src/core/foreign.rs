@@ -99,19 +99,30 @@ impl Foreign {
 }
 
 impl Core {
+    /// Notes the groups without a record whose headend has registered: each node that the source is attached to has, or
+    /// is dead, and not all of them are (D115, D289).
+    pub(super) fn note_reported_headends(&mut self) {
+        let has_registered = |node: &Ipv6Addr| self.nodes.get(node).is_some_and(|node| node.session.is_some());
+        let is_dead = |node: &Ipv6Addr| self.nodes.get(node).is_some_and(|node| node.was_dead);
+        let is_reported = |id: &u32| {
+            self.groups.get(id).is_none_or(|group| {
+                let nodes: Vec<Ipv6Addr> = self.network.attached_to(group.row.request.source.address).collect();
+                nodes.iter().any(has_registered) && nodes.iter().all(|node| has_registered(node) || is_dead(node))
+            })
+        };
+        let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_reported).collect();
+        for id in reported {
+            self.foreign.unreported.remove(&id);
+            self.effects.changed_groups.insert(id);
+        }
+    }
+
     /// Notes the foreign groups of a registering node, and orders it to remove what is left of deleted groups.
     pub(super) fn note_foreign(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
         for foreign in self.foreign.groups.values_mut() {
             foreign.reports.remove(&node);
         }
-        let is_headend = |id: &u32| {
-            self.groups.get(id).is_none_or(|group| self.network.is_attached(group.row.request.source.address, node))
-        };
-        let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_headend).collect();
-        for id in reported {
-            self.foreign.unreported.remove(&id);
-            self.effects.changed_groups.insert(id);
-        }
+        self.note_reported_headends();
         for held in held {
             let key @ (store, group) = (held.store, held.group);
             let is_ours = store == self.site.store || self.settings.without == Some(Safeguard::EntriesNamed);

@@ -212,6 +212,8 @@ pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
         ChangeError::Nothing
         | ChangeError::NotANode(_)
         | ChangeError::Headend(_)
+        | ChangeError::IsHeadend(_)
+        | ChangeError::Outdated
         | ChangeError::InPlace { .. }
         | ChangeError::AtEdge { .. }
         | ChangeError::Loop { .. }

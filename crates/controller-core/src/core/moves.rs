@@ -1,4 +1,5 @@
-//! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280, D282).
+//! Moves receivers that are attached to two edges, when one of them fails, is drained, or loses the host (D280, D282),
+//! and begins to replace headends for the same reasons (D289).
 
 use super::Core;
 use crate::refusal::Refusal;
@@ -9,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Begins to move the receivers of a group whose edges cannot serve them any more, where others can. A join that
-    /// waits for a lost edge does not delay it. One attempt is made for each state of network and record. Returns
-    /// whether it was wanted, so that orders follow.
+    /// Begins to replace a headend that cannot serve its source any more, or to move the receivers of a group whose
+    /// edges cannot serve them any more, where other nodes can. A join that waits for a lost edge does not delay it.
+    /// One attempt is made for each state of network and record. Returns whether it was wanted, so that orders follow.
     pub(super) fn start_moves(&mut self, id: u32) -> bool {
         if self.settings.shared_hosts.is_empty() {
             return false;
@@ -25,7 +26,15 @@ impl Core {
         if group.moves_tried == Some(attempt) {
             return false;
         }
-        let receivers = self.receivers_to_move(record);
+        if let Some(headend) = self.next_headend(record, lifecycle) {
+            match self.replacement(id, record, headend) {
+                Ok(replacement) => return self.start_replacement(id, attempt, replacement),
+                // Receivers can move all the same.
+                Err(refusal) => self.record_failure(id, &refusal.detail),
+            }
+        }
+        let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return false };
+        let receivers = self.receivers_to_move(record, false);
         let moving = if receivers.is_empty() { None } else { Some(self.moving(id, record, receivers)) };
         let Some(group) = self.groups.get_mut(&id) else { return false };
         group.moves_tried = Some(attempt);
@@ -41,8 +50,9 @@ impl Core {
         false
     }
 
-    /// The receivers whose edges do not serve them, and the other edge of each that does.
-    fn receivers_to_move(&self, record: &Record) -> BTreeMap<Ipv6Addr, Ipv6Addr> {
+    /// The receivers whose edges do not serve them, and the other edge of each that does. `has_new_tree`: it may be
+    /// below the former one now.
+    pub(super) fn receivers_to_move(&self, record: &Record, has_new_tree: bool) -> BTreeMap<Ipv6Addr, Ipv6Addr> {
         let nodes = record.tree.nodes();
         let above: BTreeMap<Ipv6Addr, Ipv6Addr> =
             nodes.iter().filter_map(|node| Some((node.loopback, nodes.get(node.parent?.0)?.loopback))).collect();
@@ -56,11 +66,13 @@ impl Core {
         let other_edge = |receiver: &srdma_group::Receiver| {
             let (host, edge) = (receiver.address, nodes.get(receiver.edge.0)?.loopback);
             let is_lost = self.network.is_lost(host, edge);
-            if !is_lost && !self.network.has_left(host, edge) && !self.is_out_of_service(edge) {
+            let is_failed = self.is_out_of_service(edge);
+            if !is_lost && !self.network.has_left(host, edge) && !is_failed {
                 return None;
             }
-            let others = self.network.edges_of_host(host).filter(|other| !is_below(*other, edge));
-            let others = others.filter(|other| !self.network.is_lost(host, *other));
+            let may_serve = |other: &Ipv6Addr| has_new_tree || !is_failed || !is_below(*other, edge);
+            let others = self.network.edges_of_host(host).filter(|other| *other != edge).filter(may_serve);
+            let others = others.filter(|other| !self.network.is_lost(host, *other) && !self.is_out_of_service(*other));
             // The other link may be down as well, which its node has to say first.
             let others = others.filter(|other| !is_lost || self.has_reported(*other));
             let other = others.min_by_key(|other| (!above.contains_key(other), *other))?;
@@ -69,20 +81,20 @@ impl Core {
         record.receivers.iter().filter_map(other_edge).collect()
     }
 
-    /// Whether an edge serves no receiver: it is drained, or dead and fenced. One that the controller has lost may be
-    /// forwarding, and its receivers respond to it, until its lease has expired (D122) or no neighbour reaches it
-    /// (D135).
-    fn is_out_of_service(&self, edge: Ipv6Addr) -> bool {
-        if self.network.is_usable(edge) {
-            return false;
-        }
+    /// Whether an edge serves no receiver, and a headend no source: it is drained, or dead and fenced. One that the
+    /// controller has lost may be forwarding, and its receivers respond to it, until its lease has expired (D122) or no
+    /// neighbour reaches it (D135).
+    pub(super) fn is_out_of_service(&self, edge: Ipv6Addr) -> bool {
         let Some(node) = self.nodes.get(&edge) else { return self.network.is_isolated(edge) };
+        if node.session.is_none() && self.network.is_isolated(edge) {
+            return true;
+        }
         let has_lease = self.settings.node_lease.is_some() && node.protocol > FIRST_PROTOCOL;
-        node.session.is_some() || has_lease || self.network.is_isolated(edge)
+        !self.network.is_usable(edge) && (node.session.is_some() || has_lease)
     }
 
     /// Whether a node has reported since it registered.
-    fn has_reported(&self, node: Ipv6Addr) -> bool {
+    pub(super) fn has_reported(&self, node: Ipv6Addr) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.status.is_some())
     }
 
@@ -103,7 +115,8 @@ impl Core {
         Ok(Move { receivers: receivers.into_iter().collect(), new_nodes, link_mtu })
     }
 
-    /// Drives the groups that have receivers at a node, and those with receivers that no edge serves.
+    /// Drives the groups that a node is in, and those with receivers that no edge serves, or a source that no headend
+    /// serves.
     pub(super) fn follow_hosts(&mut self, node: Ipv6Addr) {
         if self.settings.shared_hosts.is_empty() {
             return;
@@ -111,7 +124,7 @@ impl Core {
         let is_waiting = |group: &super::Group| {
             let nodes = group.record.as_ref().map(|record| record.tree.nodes()).unwrap_or_default();
             let is_lacking = |edge: Ipv6Addr| !self.network.is_usable(edge) || self.network.has_lost_hosts(edge);
-            nodes.iter().any(|one| one.role.has_receivers() && is_lacking(one.loopback))
+            nodes.iter().any(|one| (one.role.has_receivers() || one.parent.is_none()) && is_lacking(one.loopback))
         };
         let waiting = self.groups.iter().filter(|(_, group)| is_waiting(group)).map(|(id, _)| *id);
         let concerned: BTreeSet<u32> = waiting.chain(self.groups_of_node.of(node)).collect();

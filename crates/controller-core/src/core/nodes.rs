@@ -271,6 +271,7 @@ impl Core {
             self.network_version += 1;
             self.lose(loopback);
             self.resolve_without(loopback);
+            self.note_reported_headends();
             self.reroute(loopback);
         }
         self.evict_stalled();

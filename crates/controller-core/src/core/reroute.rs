@@ -4,19 +4,24 @@ use super::Core;
 use super::commit::{attach, builder, link_mtu};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use srdma_api::UnreachableReport;
 use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Moves the children of a node in all trees that it is part of, and its receivers that another edge can serve.
+    /// Moves the children of a node in all trees that it is part of, and its receivers that another edge can serve; or
+    /// replaces it, where it is the headend.
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
         for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
-            self.rehome(id, self.reroutes(id, node, |_| true));
+            if !self.is_to_be_replaced(id, node) {
+                self.rehome(id, self.reroutes(id, node, |_| true));
+            }
             self.drive(id);
         }
     }
 
-    /// Notes neighbours that a node cannot reach any more, beside those of its status (D135).
+    /// Notes neighbours that a node cannot reach any more, beside those of its status (D135), and hosts whose links to
+    /// it are down (D291).
     ///
     /// # Errors
     ///
@@ -25,12 +30,16 @@ impl Core {
         &mut self,
         principal: &Principal,
         name: &str,
-        neighbours: &[Ipv6Addr],
+        report: &UnreachableReport,
     ) -> Result<(), Refusal> {
         principal.may_register(name)?;
         let loopback = self.loopback_of(name)?;
-        let down = self.network.add_unreachable(loopback, neighbours);
+        let down = self.network.add_unreachable(loopback, &report.unreachable);
         self.avoid_links(loopback, &down);
+        if self.network.add_lost_hosts(loopback, &report.lost_hosts) {
+            self.network_version += 1;
+            self.follow_hosts(loopback);
+        }
         Ok(())
     }
 
@@ -88,7 +97,7 @@ impl Core {
         let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return Vec::new() };
         let nodes = record.tree.nodes();
         let Some(position) = nodes.iter().position(|one| one.loopback == node) else { return Vec::new() };
-        // A headend cannot be replaced, but its links can.
+        // A headend is not left out, but its links may be.
         let avoided = (position > 0).then_some(node);
         let builder = builder(record);
         let children = record.tree.children(NodeIndex(position)).iter().filter_map(|child| record.tree.node(*child));

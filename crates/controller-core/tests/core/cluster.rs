@@ -3,7 +3,7 @@
 use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{
     BranchStatus, EventKind, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
-    PROTOCOL, Registration, SourceAddress, Sync,
+    PROTOCOL, Registration, SourceAddress, Sync, UnreachableReport,
 };
 use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Time, Write};
 use srdma_group::{OnFailure, Policy};
@@ -112,7 +112,7 @@ fn settings() -> Settings {
     Settings {
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
         node_lease: Some(Duration::from_millis(LEASE_MS)),
-        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap()],
+        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap(), "2001:db8:aa::/64".parse().unwrap()],
         ..Settings::default()
     }
 }
@@ -317,8 +317,16 @@ impl Cluster {
     /// A node reports a neighbour as unreachable at once, beside its status.
     pub(crate) fn hint(&mut self, node: u16, neighbour: u16) {
         let name = format!("N{node}");
-        self.commit(|core| core.note_unreachable(&admin(), &name, &[loopback(neighbour)])).unwrap();
+        let report = UnreachableReport { unreachable: vec![loopback(neighbour)], ..UnreachableReport::default() };
+        self.commit(|core| core.note_unreachable(&admin(), &name, &report)).unwrap();
         self.report_unreachable(node, &[neighbour]);
+    }
+
+    /// A node reports at once that its links to hosts are down.
+    pub(crate) fn hint_lost(&mut self, node: u16, hosts: &[&str]) {
+        let lost_hosts = hosts.iter().map(|prefix| prefix.parse().unwrap()).collect();
+        let report = UnreachableReport { lost_hosts, ..UnreachableReport::default() };
+        self.commit(|core| core.note_unreachable(&admin(), &format!("N{node}"), &report)).unwrap();
     }
 
     /// Creates group 1 with these receivers and commits it.
@@ -361,6 +369,11 @@ impl Cluster {
     /// from the headend down, where each parent accepts the child's epoch.
     pub(crate) fn acknowledged(&self) -> BTreeSet<Ipv6Addr> {
         self.below(6).unwrap_or_default()
+    }
+
+    /// The same of another headend.
+    pub(crate) fn acknowledged_by(&self, headend: u16) -> BTreeSet<Ipv6Addr> {
+        self.below(headend).unwrap_or_default()
     }
 
     /// The entry of group 1 that a node has in effect.

@@ -1,7 +1,7 @@
 //! Receivers that are attached to two edges (D280): one of them serves a receiver at a time, and the other takes over.
 
 use crate::cluster::*;
-use srdma_api::Registration;
+use srdma_api::{NodeOrder, Registration};
 use srdma_group::OnFailure;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -199,6 +199,23 @@ fn receivers_leave_an_edge_whose_link_to_them_is_down() {
         cluster.pass(1000);
         are_all_at(&mut cluster, 1);
     }
+}
+
+/// D291: the controller does not wait for the node's next status, nor is a hint more than one.
+#[test]
+fn a_lost_link_that_is_reported_at_once_moves_the_receivers_at_once() {
+    let mut cluster = cluster();
+    cluster.hint_lost(1, &[ALL]);
+    assert!(cluster.pipeline.take_orders(loopback(2)).iter().any(|order| matches!(order, NodeOrder::Prepare { .. })));
+    cluster.report_lost(1, &[ALL]);
+    cluster.pass(500);
+    are_all_at(&mut cluster, 2);
+    // A status without them says that the link is up.
+    cluster.report_lost(1, &[]);
+    cluster.pass(500);
+    cluster.hint_lost(2, &["2001:db8:d0::1/128"]);
+    cluster.pass(500);
+    assert_eq!(at(&cluster, 1), [shared(1)].into(), "N1 has its link");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod authority;
 mod bud_nodes;
 mod cluster;
 mod dual_homed;
+mod dual_homed_sources;
 mod in_network_repair;
 mod lease;
 mod lost_nodes;

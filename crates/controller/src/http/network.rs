@@ -92,7 +92,8 @@ pub(super) async fn sync(
     Ok(answer(StatusCode::OK, &SyncAnswer { orders, unreadable: Vec::new() }, None))
 }
 
-/// Report neighbours whose BFD session has gone down: trees take other paths. Beside the polls of the node.
+/// Report neighbours whose BFD session has gone down, and hosts whose links have: trees take other paths and edges.
+/// Beside the polls of the node.
 #[utoipa::path(
     post,
     path = "/v1/nodes/{name}/unreachable",
@@ -106,7 +107,7 @@ pub(super) async fn unreachable(
     Path(name): Path<String>,
     body: Body<UnreachableReport>,
 ) -> Result<Response, RequestError> {
-    app.service.write(|core| core.note_unreachable(&principal, &name, &body.value.unreachable)).await?;
+    app.service.write(|core| core.note_unreachable(&principal, &name, &body.value)).await?;
     Ok(answer(StatusCode::OK, &(), None))
 }
 

@@ -73,8 +73,8 @@ pub(super) struct FromBelow<'f> {
 }
 
 impl Groups {
-    /// Whether a group can carry a request of its source. It is only accepted from the port where the source is
-    /// (MT-9-2, BCP 38).
+    /// Whether a group can carry a request of its source. It is only accepted from the port where the source is, or
+    /// from the peer of shared hosts, if the source is one of them (MT-9-2, BCP 38, D290).
     pub(crate) fn check_request(
         &self,
         context: &PacketContext,
@@ -87,7 +87,11 @@ impl Groups {
         let state = self.get(group).ok_or(DropReason::UnknownGroup)?;
         let packet = data_packet(frame.head(pool).get(IPV6..).unwrap_or(&[]), frame.len() - IPV6)?;
         let source = packet.ipv6.source_octets();
-        if context.outer_source.is_some() || !security.may_come_from(context, source, tables) {
+        let came_right = match context.outer_source {
+            Some(outer_source) => security.shared_hosts.may_pass_on(&outer_source, source),
+            None => security.may_come_from(context, source, tables),
+        };
+        if !came_right {
             return Err(DropReason::WrongIncomingPort);
         }
         if packet.bth.dest_qpn() != state.entry.designated_qpn {

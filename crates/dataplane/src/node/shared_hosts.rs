@@ -1,5 +1,5 @@
-//! Packets of shared hosts to Proxy Addresses: those of receivers that this node does not serve go to the peer of their
-//! hosts, once (D281).
+//! Packets of shared hosts to Proxy Addresses: those of receivers and sources that this node does not serve go to the
+//! peer of their hosts, once (D281, D290).
 
 use super::Node;
 use super::verdict::{HopLimit, Progress, Verdict};
@@ -13,7 +13,7 @@ use srdma_wire::icmpv6::Icmpv6Error;
 
 impl Node {
     /// Where a packet to the Proxy Address of a group has come from, if its sender is a shared host that this node does
-    /// not serve as a receiver. `has_lease`: the node may act for the group. A source is served by its headend alone.
+    /// not serve, as the edge of a receiver or the headend of the source. `has_lease`: the node may act for the group.
     #[inline]
     pub(super) fn unserved(
         &mut self,
@@ -26,14 +26,12 @@ impl Node {
         let arrival = self.security.arrival(context, frame.head(pool), &self.tables)?;
         let sender = ipv6(frame.head(pool)).ok()?.source();
         let state = self.groups.get(group);
-        let headend = state.and_then(|state| state.entry.headend.as_ref());
-        if headend.is_some_and(|headend| headend.source.address == sender) {
-            return None;
-        }
         if !has_lease {
             return matches!(arrival, Arrival::FromHost(_)).then_some(arrival);
         }
-        if state.is_none_or(|state| state.branch_of(&sender.octets()).is_none()) {
+        let headend = state.and_then(|state| state.entry.headend.as_ref());
+        let is_source = headend.is_some_and(|headend| headend.source.address == sender);
+        if !is_source && state.is_none_or(|state| state.branch_of(&sender.octets()).is_none()) {
             return Some(arrival);
         }
         if let Arrival::FromPeer(place) = arrival {

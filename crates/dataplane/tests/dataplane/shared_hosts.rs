@@ -1,5 +1,5 @@
-//! Hosts that are attached to two leaves (D281): the one that does not serve a receiver passes its responses on to the
-//! other.
+//! Hosts that are attached to two leaves (D281, D290): the one that does not serve a receiver or source passes on what it
+//! sends to the other.
 //!
 //! ```text
 //!         headend                 port 0 of each leaf
@@ -236,20 +236,94 @@ fn a_leaf_without_a_lease_passes_on() {
     assert_eq!(drops(&bench)[1..], [(1, "lease_over", 1), (2, "lease_over", 1)]);
 }
 
-/// The source of a group is at its headend, whatever prefix has it.
-#[test]
-fn data_of_a_source_are_not_passed_on() {
+/// A, the headend of a group whose source is the shared host, with host 3 at the other leaf.
+fn headend() -> Bench {
     let mut bench = leaf(LEAF_A);
+    bench.route(END_MT_B, 2);
+    bench.apply(Command::AddGroup(Box::new(headend_entry())));
+    bench
+}
+
+fn headend_entry() -> GroupEntry {
     let nodes = [("A", LEAF_A, SID, None), ("B", LEAF_B, END_MT_B, Some(0))];
     let mut record = record(&nodes, vec![member(&at(HOST_3), 1)]);
     record.source.address = address(HOST);
-    bench.route(END_MT_B, 2);
-    bench.apply(Command::AddGroup(Box::new(Group::new(record).unwrap().at(NodeIndex(0)).unwrap())));
+    Group::new(record).unwrap().at(NodeIndex(0)).unwrap()
+}
+
+/// A data packet of a host.
+fn data_of(host: &str) -> Vec<u8> {
     let mut data = inner(0x04, 0, &[7; 64], false);
-    data[8..24].copy_from_slice(&address(HOST).octets());
-    let sent = bench.send(1, &data);
-    assert_eq!(sent.len(), 1, "{:?}", drops(&bench));
-    assert_eq!(sent[0].1[24..40], address(END_MT_B).octets(), "down the tree");
+    data[8..24].copy_from_slice(&address(host).octets());
+    data
+}
+
+/// D290: what the source sends to the other leaf, whether that has the group or not, goes down the tree like what it
+/// sends to its headend.
+#[test]
+fn data_by_either_leaf_go_down_the_tree() {
+    let data = data_of(HOST);
+    let mut direct = headend();
+    let expected = direct.send(1, &data);
+    let [(2, down)] = expected.as_slice() else { panic!("{:?}", drops(&direct)) };
+    assert_eq!(down[24..40], address(END_MT_B).octets());
+    let edge = || {
+        let mut bench = leaf(LEAF_B);
+        bench.apply(Command::AddGroup(Box::new(entry_at(2, &[HOST_2], &[HOST_3]))));
+        bench
+    };
+    for mut other in [leaf(LEAF_B), edge()] {
+        let sent = other.send(1, &data);
+        let [(2, to_peer)] = sent.as_slice() else { panic!("{sent:?} {:?}", drops(&other)) };
+        assert_eq!(without_flow_label(to_peer.clone()), passed_on(LEAF_B, DT6_A, &data));
+        let mut bench = headend();
+        let [(2, sent)] = &bench.send(2, to_peer)[..] else { panic!("{:?}", drops(&bench)) };
+        // Inside it has gone one hop more.
+        let inner = sent.len() - data.len();
+        assert_eq!((&sent[..inner], sent[inner + 7]), (&down[..inner], down[inner + 7] - 1));
+        assert_eq!((&sent[inner + 8..], drops(&bench)), (&down[inner + 8..], vec![]));
+        let counted = |bench: &Bench| bench.node.shared_hosts().map(|(_, to, from)| (to.frames, from.frames)).next();
+        assert_eq!((counted(&other), counted(&bench)), (Some((1, 0)), Some((0, 1))));
+    }
+}
+
+/// BCP 38, MT-9-2, D290: only the peer speaks for a source that it shares, and a group has one source.
+#[test]
+fn nobody_else_passes_on_data() {
+    for (by, host, reason) in [
+        (HEADEND, HOST, "wrong_incoming_port"),
+        (LEAF_A, HOST, "wrong_incoming_port"),
+        (LEAF_B, "2001:db8:d0::2", "not_served_here"),
+        (LEAF_B, HOST_2, "unexpected_responder"),
+    ] {
+        let mut bench = headend();
+        assert_eq!(bench.send(2, &passed_on(by, DT6_A, &data_of(host))), []);
+        assert_eq!(drops(&bench), [(2, reason, 1)], "{by} {host}");
+    }
+    let mut bench = headend();
+    bench.apply(Command::SetSharedHosts(Vec::new()));
+    assert_eq!(bench.send(2, &passed_on(LEAF_B, DT6_A, &data_of(HOST))), []);
+    assert_eq!(drops(&bench), [(2, "wrong_incoming_port", 1)]);
+    // Nor is the source at a port that does not lead to it.
+    let mut bench = headend();
+    assert_eq!(bench.send(0, &data_of(HOST)), []);
+    assert_eq!(drops(&bench), [(0, "wrong_incoming_port", 1)]);
+}
+
+/// D122, D290: a headend whose lease is over may have been replaced.
+#[test]
+fn a_headend_without_a_lease_passes_data_on() {
+    let mut bench = leaf(LEAF_A);
+    bench.route(END_MT_B, 2);
+    bench.apply(Command::PrepareGroup(Box::new(headend_entry())));
+    bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1, is_first: true });
+    bench.node.set_lease(Lease::Until(Instant::ZERO + Duration::from_secs(1)));
+    let sent = bench.send(1, &data_of(HOST));
+    assert_eq!(sent[0].1[24..40], address(END_MT_B).octets(), "it serves the source");
+    bench.now += Duration::from_secs(2);
+    passes_on(&mut bench, &data_of(HOST));
+    assert_eq!(bench.send(2, &passed_on(LEAF_B, DT6_A, &data_of(HOST))), []);
+    assert_eq!(drops(&bench), [(2, "lease_over", 1)]);
 }
 
 /// D251: connection management goes to its host, with and without a group.

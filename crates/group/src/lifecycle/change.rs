@@ -3,7 +3,7 @@
 use crate::group::{GroupError, Receiver};
 use crate::lists::ReceiverRegion;
 use crate::psn_offset::PsnOffset;
-use crate::tree::{NodeRole, TreeError};
+use crate::tree::{NodeRole, Tree, TreeError};
 use srdma_wire::{Psn, Qpn};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
@@ -85,6 +85,17 @@ pub struct Move {
     pub link_mtu: Option<u16>,
 }
 
+/// Another headend, to which the source is attached as well, with a tree from it (D289).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// All nodes of the group then.
+    pub tree: Tree,
+    /// Receivers that move with it, and the loopbacks of their next edges; the others keep theirs.
+    pub receivers: Vec<(Ipv6Addr, Ipv6Addr)>,
+    /// As for a re-homing.
+    pub link_mtu: Option<u16>,
+}
+
 /// Reason for which a change is rejected.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +124,12 @@ pub enum ChangeError {
     /// The headend has no parent.
     #[error("{0} is the headend: it cannot hang below another node")]
     Headend(Ipv6Addr),
+    /// Nothing to replace.
+    #[error("{0} is the headend already")]
+    IsHeadend(Ipv6Addr),
+    /// A tree was computed for another record.
+    #[error("the record has changed since the tree was computed")]
+    Outdated,
     /// Nothing to change.
     #[error("{node} hangs below {parent} already")]
     InPlace { node: Ipv6Addr, parent: Ipv6Addr },
@@ -156,6 +173,11 @@ pub(super) enum Wanted {
         /// As for a re-homing.
         of_epoch: u32,
     },
+    Replace {
+        replacement: Replacement,
+        /// As for a re-homing.
+        of_epoch: u32,
+    },
     Join {
         newcomers: Vec<Newcomer>,
         new_nodes: Vec<NewNode>,
@@ -174,9 +196,12 @@ impl Wanted {
     pub(super) fn evicted(self) -> BTreeSet<Ipv6Addr> {
         match self {
             Wanted::Evict(receivers) => receivers,
-            Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {
-                BTreeSet::new()
-            }
+            Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Join { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => BTreeSet::new(),
         }
     }
 
@@ -184,7 +209,12 @@ impl Wanted {
     fn moves(&self, node: Ipv6Addr) -> bool {
         match self {
             Wanted::Rehome { rehoming, .. } => rehoming.node == node,
-            Wanted::Evict(_) | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => false,
+            Wanted::Evict(_)
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Join { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => false,
         }
     }
 
@@ -192,7 +222,12 @@ impl Wanted {
     pub(super) fn reserved(&self) -> impl Iterator<Item = Ipv6Addr> {
         let newcomers = match self {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
+            Wanted::Evict(_)
+            | Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => &[],
         };
         newcomers.iter().filter(|one| one.admission == Admission::WhenReady).map(|one| one.address)
     }
@@ -200,7 +235,12 @@ impl Wanted {
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => false,
+            Wanted::Evict(_)
+            | Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => false,
         }
     }
 }
@@ -209,7 +249,8 @@ impl Wanted {
 pub(super) struct Waiting(VecDeque<Wanted>);
 
 impl Waiting {
-    /// Merges evictions and renewals; of two re-homings of a node the later one remains.
+    /// Merges evictions and renewals; of two re-homings of a node, and of two replacements of the headend, the later
+    /// one remains.
     pub(super) fn push(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
         for waits in &mut self.0 {
             match (waits, &wanted) {
@@ -218,6 +259,10 @@ impl Waiting {
                     return Ok(());
                 }
                 (waits @ Wanted::Rehome { .. }, Wanted::Rehome { rehoming, .. }) if waits.moves(rehoming.node) => {
+                    *waits = wanted;
+                    return Ok(());
+                }
+                (waits @ Wanted::Replace { .. }, Wanted::Replace { .. }) => {
                     *waits = wanted;
                     return Ok(());
                 }
@@ -230,6 +275,7 @@ impl Waiting {
                     Wanted::Evict(_)
                     | Wanted::Rehome { .. }
                     | Wanted::Move { .. }
+                    | Wanted::Replace { .. }
                     | Wanted::Join { .. }
                     | Wanted::Settle(_)
                     | Wanted::Renew,
@@ -278,6 +324,7 @@ impl Waiting {
                 Wanted::Evict(_)
                 | Wanted::Rehome { .. }
                 | Wanted::Move { .. }
+                | Wanted::Replace { .. }
                 | Wanted::Join { .. }
                 | Wanted::Settle(_)
                 | Wanted::Renew => {}
@@ -292,7 +339,12 @@ impl Waiting {
     pub(super) fn newcomers(&self) -> BTreeSet<Ipv6Addr> {
         let joins = self.0.iter().flat_map(|wanted| match wanted {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
+            Wanted::Evict(_)
+            | Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => &[],
         });
         joins.map(|newcomer| newcomer.address).collect()
     }
@@ -311,7 +363,12 @@ impl Waiting {
                 newcomers.retain(|newcomer| !found.contains(&newcomer.address));
                 !newcomers.is_empty()
             }
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Settle(_) | Wanted::Renew => true,
+            Wanted::Evict(_)
+            | Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => true,
         });
         found
     }
@@ -320,9 +377,12 @@ impl Waiting {
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
             Wanted::Evict(set) => Some(set),
-            Wanted::Rehome { .. } | Wanted::Move { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {
-                None
-            }
+            Wanted::Rehome { .. }
+            | Wanted::Move { .. }
+            | Wanted::Replace { .. }
+            | Wanted::Join { .. }
+            | Wanted::Settle(_)
+            | Wanted::Renew => None,
         });
         sets.flatten().copied().collect()
     }

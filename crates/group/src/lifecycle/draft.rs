@@ -1,6 +1,6 @@
 //! Draft of the next epoch's record, from that of the last.
 
-use super::change::{ChangeError, Move, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
+use super::change::{ChangeError, Move, NewNode, Newcomer, Rehoming, Replacement, Wanted, check_eviction, is_over};
 use crate::group::{Group, Join, Receiver, Record};
 use crate::tree::{NodeIndex, NodeRole, Tree, TreeNode};
 use srdma_wire::Psn;
@@ -48,6 +48,11 @@ pub(super) fn after(
             draft.set_link_mtu(moving.link_mtu, *of_epoch == group.record().epoch);
             draft.move_receivers(moving)?;
         }
+        Wanted::Replace { replacement, of_epoch } if *of_epoch == group.record().epoch => {
+            draft.set_link_mtu(replacement.link_mtu, true);
+            draft.replace_headend(replacement)?;
+        }
+        Wanted::Replace { .. } => return Err(ChangeError::Outdated),
         Wanted::Join { newcomers, new_nodes, link_mtu, of_epoch } => {
             draft.set_link_mtu(*link_mtu, *of_epoch == group.record().epoch);
             draft.join(newcomers, new_nodes, join)?;
@@ -151,6 +156,29 @@ impl Draft {
             self.prune(node.loopback);
         }
         if has_moved { Ok(()) } else { Err(error) }
+    }
+
+    /// All nodes are renewed: nothing that was sent upstream in the former tree holds in this one.
+    fn replace_headend(&mut self, replacement: &Replacement) -> Result<(), ChangeError> {
+        let epoch = self.record.epoch;
+        let (tree, former) = (replacement.tree.nodes(), self.nodes.first().map(|placed| placed.node.loopback));
+        if let Some(headend) = tree.first().filter(|headend| Some(headend.loopback) == former) {
+            return Err(ChangeError::IsHeadend(headend.loopback));
+        }
+        for &(address, edge) in &replacement.receivers {
+            let found = self.receivers.iter_mut().find(|(receiver, _)| receiver.address == address);
+            let (receiver, at) = found.ok_or(ChangeError::NotAReceiver(address))?;
+            if *at == edge {
+                return Err(ChangeError::AtEdge { receiver: address, edge });
+            }
+            (receiver.moved, *at) = (epoch, edge);
+        }
+        let placed = tree.iter().map(|node| Placed {
+            parent: node.parent.and_then(|parent| Some(tree.get(parent.0)?.loopback)),
+            node: TreeNode { parent: None, joined: None, renewed: epoch, ..node.clone() },
+        });
+        self.nodes = placed.collect();
+        Ok(())
     }
 
     fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {

@@ -65,6 +65,7 @@ impl Lifecycle {
         loop {
             let goes_on = match self.phase {
                 Phase::Preparing => !self.members.values().any(Member::delays_store) && self.store(),
+                Phase::Fencing => self.fence(),
                 Phase::Committing { stage } => self.commit_stage(stage) || self.supersede(stage),
                 Phase::Removing => self.members.values().all(|member| member.step == Step::Settled) && self.finish(),
                 Phase::Steady => self.start_next(),
@@ -90,7 +91,7 @@ impl Lifecycle {
         let before = change.before.as_ref().map(|before| Box::new(before.record().clone()));
         self.orders.push_back(Order::Store { record, before });
         self.stored = Some(change.after.clone());
-        self.phase = Phase::Committing { stage: 0 };
+        self.phase = self.phase_when_stored();
         true
     }
 

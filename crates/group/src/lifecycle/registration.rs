@@ -35,6 +35,7 @@ impl Lifecycle {
         // A removal of an earlier epoch would be outdated.
         self.last_epoch = self.last_epoch.max(held.newest_epoch());
         self.orders.retain(|order| order.node() != Some(node));
+        self.fenced.remove(&node);
         let step = self.members.get(&node).map(|member| member.step);
         match (self.phase, step) {
             (Phase::Closed, _) => {}
@@ -133,6 +134,7 @@ impl Lifecycle {
         let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
         let was_awaited = self.unverified_headend() == Some(node);
         let is_headend = self.headend() == Some(node);
+        let has_to_end = self.has_to_end(node);
         let Some(member) = self.members.get_mut(&node) else { return };
         member.presence = Presence::Here;
         let next = member.next();
@@ -156,6 +158,14 @@ impl Lifecycle {
                 self.orders.extend(abandoned);
             }
             Step::Preparing | Step::Prepared | Step::Committing if has_committed => member.step = Step::Settled,
+            Step::Leaving if has_to_end => {
+                member.step = Step::Removing;
+                self.order_for(node);
+            }
+            Step::Preparing | Step::Prepared if has_to_end => {
+                member.step = Step::Committing;
+                self.restore(node);
+            }
             Step::Committing if has_prepared => self.order_for(node),
             Step::Preparing | Step::Prepared if fits && has_prepared => member.step = Step::Prepared,
             Step::Preparing | Step::Prepared if fits => {

@@ -50,6 +50,7 @@ impl Lifecycle {
             waiting: Waiting::default(),
             ready: BTreeMap::new(),
             blocked_by: BTreeSet::new(),
+            fenced: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,
             is_closed_unverified: false,
@@ -77,7 +78,7 @@ impl Lifecycle {
             let (after, wanted, is_superseding) = (group, None, false);
             let is_resumed = true;
             lifecycle.change = Some(Change { before, after, stages, wanted, receivers, is_superseding, is_resumed });
-            lifecycle.phase = Phase::Committing { stage: 0 };
+            lifecycle.phase = lifecycle.phase_when_stored();
         }
         lifecycle.advance();
         Ok(lifecycle)
@@ -108,6 +109,6 @@ impl Lifecycle {
             }
         };
         let awaited = self.members.iter().filter(|(_, member)| is_awaited(member)).map(|(loopback, _)| *loopback);
-        awaited.chain(self.blocked_by.iter().copied()).collect()
+        awaited.chain(self.ending()).chain(self.blocked_by.iter().copied()).collect()
     }
 }

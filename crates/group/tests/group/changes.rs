@@ -253,6 +253,123 @@ fn receivers_move_to_other_edges() {
     assert!(entry(&fleet, 2).branches.iter().any(|branch| branch.renewed == 4));
 }
 
+/// Figure 1 from N7: N4 is above all edges.
+fn from_another_headend() -> Replacement {
+    use NodeRole::{Edge, Transit};
+    let nodes = [
+        node(7, None, Transit),
+        node(4, Some(0), Transit),
+        node(1, Some(1), Edge),
+        node(2, Some(1), Edge),
+        node(3, Some(1), Edge),
+    ];
+    Replacement { tree: Tree::new(nodes.to_vec()).unwrap(), receivers: Vec::new(), link_mtu: None }
+}
+
+/// D289: the former headend has removed the group before any node commits; all nodes are renewed, and commit from the top
+/// down.
+#[test]
+fn another_headend_takes_the_place_of_the_first() {
+    let (mut lifecycle, mut fleet) = running();
+    let moved = receiver(5, 0).address;
+    let replacement = Replacement { receivers: vec![(moved, loopback(1))], ..from_another_headend() };
+    lifecycle.replace_headend(replacement).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 2, prepare N2 2, prepare N3 2, prepare N4 2, prepare N7 2, store 2, remove N6 2
+        commit N7 2, commit N4 2, commit N1 2, commit N2 2, commit N3 2, remove N5 2, changed 2
+        ");
+    assert_eq!(renewals(&lifecycle).len(), 5);
+    assert!(entry(&fleet, 7).headend.is_some() && entry(&fleet, 7).parent == Parent::Source(record().source));
+    assert!(entry(&fleet, 1).branches.contains(&Branch { renewed: 2, ..Branch::new(moved) }));
+    let others = entry(&fleet, 1).branches.iter().filter(|branch| branch.renewed == 0).count();
+    assert_eq!(others, 2, "receivers that stay are as they were");
+    let error = lifecycle.replace_headend(from_another_headend()).unwrap_err();
+    assert_eq!(error.to_string(), "2001:db8:7::1 is the headend already");
+}
+
+/// D289: a headend that is lost holds the change up once it is stored, until it is fenced, or registers. Then it removes
+/// the group before anything else, whatever it has.
+#[test]
+fn a_lost_headend_has_to_be_fenced() {
+    for returns in [false, true] {
+        let (mut lifecycle, mut fleet) = running();
+        fleet.dead.insert(loopback(6));
+        lifecycle.lost(loopback(6));
+        lifecycle.replace_headend(from_another_headend()).unwrap();
+        fleet.settle(&mut lifecycle);
+        assert_eq!(lifecycle.awaited(), [loopback(6)].into());
+        assert!(fleet.take_log().ends_with("store 2"), "no node commits");
+        lifecycle.repeat();
+        fleet.settle(&mut lifecycle);
+        assert_eq!(fleet.take_log(), "", "there is nothing to repeat");
+        if returns {
+            fleet.dead.clear();
+            let held = fleet.agents[&loopback(6)].held;
+            lifecycle.registered(loopback(6), held).unwrap();
+        } else {
+            lifecycle.fenced(loopback(6));
+        }
+        fleet.settle(&mut lifecycle);
+        let log = fleet.take_log();
+        assert_eq!(log.starts_with("remove N6 2, commit N7 2"), returns, "{log}");
+        assert_eq!(log.starts_with("commit N7 2"), !returns, "{log}");
+        assert!(lifecycle.is_steady());
+        if !returns {
+            fleet.dead.clear();
+            let held = fleet.agents[&loopback(6)].held;
+            lifecycle.registered(loopback(6), held).unwrap();
+            fleet.settle(&mut lifecycle);
+            assert_eq!(fleet.take_log(), "remove N6 2");
+        }
+    }
+}
+
+/// D289: a headend with receivers of its own commits its entry in the new tree first.
+#[test]
+fn a_former_headend_with_receivers_stays_in_the_tree() {
+    let mut tree: Vec<TreeNode> = figure_1().into();
+    tree[0].role = NodeRole::Bud;
+    let mut receivers = record().receivers;
+    receivers.push(receiver(6, 0));
+    let (mut lifecycle, mut fleet) = running_with(Record { tree: Tree::new(tree).unwrap(), receivers, ..record() });
+    let mut nodes: Vec<TreeNode> = from_another_headend().tree.into();
+    nodes.push(node(6, Some(1), NodeRole::Edge));
+    let replacement = Replacement { tree: Tree::new(nodes).unwrap(), ..from_another_headend() };
+    lifecycle.replace_headend(replacement).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 2, prepare N2 2, prepare N3 2, prepare N4 2, prepare N6 2, prepare N7 2, store 2
+        commit N6 2, commit N7 2, commit N4 2, commit N1 2, commit N2 2, commit N3 2, remove N5 2
+        changed 2
+        ");
+    assert!(entry(&fleet, 6).headend.is_none());
+}
+
+/// A tree that was computed for an earlier record is dropped, whether another change is in progress or waits before it.
+#[test]
+fn a_tree_of_an_earlier_record_is_dropped() {
+    let gone = [receiver(1, 0).address];
+    let (mut lifecycle, fleet) = running();
+    lifecycle.evict(&gone).unwrap();
+    let error = lifecycle.replace_headend(from_another_headend()).unwrap_err().to_string();
+    assert_eq!(error, "the record has changed since the tree was computed");
+
+    let mut lifecycle = Lifecycle::resume(record(), Resumption::Settled, 1, 1 << 16).unwrap();
+    lifecycle.evict(&gone).unwrap();
+    lifecycle.replace_headend(from_another_headend()).unwrap();
+    let mut fleet = fleet;
+    for number in 1..=6 {
+        lifecycle.registered(loopback(number), fleet.agents[&loopback(number)].held).unwrap();
+    }
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 2, prepare N6 2, store 2, commit N6 2, commit N1 2, evicted R1, changed 2
+        aborted: the record has changed since the tree was computed, ready 65536
+        ");
+    assert!(lifecycle.is_steady());
+}
+
 /// A node that an aborted change would have had removes all that it has of the group: it may have an entry of an earlier
 /// record still, whose removal it did not get.
 #[test]

@@ -31,6 +31,8 @@ struct Chaos {
     messages: Vec<Message>,
     /// Nodes that live and forward, and that the controller has lost.
     missed: BTreeSet<Ipv6Addr>,
+    /// Those of them that do nothing any more, until they have executed the orders that they get when they register.
+    fenced: BTreeSet<Ipv6Addr>,
     /// Nodes whose entry is being restored.
     restoring: BTreeSet<Ipv6Addr>,
     /// Rounds that have ended.
@@ -57,6 +59,8 @@ enum Event {
     Notice(usize),
     /// A living node loses its connection, and is taken for dead.
     Miss(usize),
+    /// The lease of one that is missed is over.
+    Fence(usize),
     /// It is connected again, with what it has.
     Return(usize),
     /// The controller ends, and starts from what it has stored.
@@ -72,6 +76,8 @@ enum Event {
     Rehome(usize, usize),
     /// A receiver moves to another node, or to one that is new below it.
     Move(usize, usize, bool),
+    /// Another node becomes the headend, or a new one, with a tree that this number chooses.
+    Replace(usize, usize, bool),
     Settled,
 }
 
@@ -86,6 +92,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => number.clone().prop_map(Event::Die),
         1 => number.clone().prop_map(Event::Notice),
         2 => number.clone().prop_map(Event::Miss),
+        2 => number.clone().prop_map(Event::Fence),
         2 => number.clone().prop_map(Event::Return),
         1 => Just(Event::Crash),
         1 => number.clone().prop_map(Event::Refuse),
@@ -95,7 +102,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => number.clone().prop_map(Event::ReadyElsewhere),
         1 => number.clone().prop_map(Event::Expire),
         3 => (number.clone(), number.clone()).prop_map(|(node, parent)| Event::Rehome(node, parent)),
-        3 => (number.clone(), number, any::<bool>()).prop_map(|(one, edge, new)| Event::Move(one, edge, new)),
+        3 => (number.clone(), number.clone(), any::<bool>())
+            .prop_map(|(one, edge, new)| Event::Move(one, edge, new)),
+        2 => (number.clone(), number, any::<bool>()).prop_map(|(one, tree, new)| Event::Replace(one, tree, new)),
         1 => Just(Event::Settled),
     ]
 }
@@ -145,6 +154,7 @@ impl Chaos {
             fleet: Fleet::default(),
             messages: Vec::new(),
             missed: BTreeSet::new(),
+            fenced: BTreeSet::new(),
             restoring: BTreeSet::new(),
             released: BTreeSet::new(),
             served: BTreeSet::new(),
@@ -243,26 +253,42 @@ impl Chaos {
         self.served.extend(stored.receivers.iter().map(|receiver| receiver.address));
     }
 
-    /// Receivers that the accepted responses of a node include; `None`: it is silent.
-    fn speaks_for(&self, node: Ipv6Addr) -> Option<BTreeSet<Ipv6Addr>> {
-        let entry = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.entry.as_ref()?;
+    /// Receivers that the accepted responses of a node include; `None`: it is silent, as are nodes each of which is below
+    /// the other in its entry. `above`: the nodes that it was reached by.
+    fn speaks_for(&self, node: Ipv6Addr, above: &[Ipv6Addr]) -> Option<BTreeSet<Ipv6Addr>> {
+        if above.contains(&node) {
+            return None;
+        }
+        let above = [above, &[node]].concat();
+        let is_silent = self.fleet.dead.contains(&node) || self.fenced.contains(&node);
+        let entry = self.fleet.agents.get(&node).filter(|_| !is_silent)?.entry.as_ref()?;
         let (nodes, receivers) = entry.branches.split_at(entry.nodes_below());
         let mut all: BTreeSet<Ipv6Addr> = receivers.iter().map(|branch| branch.responder).collect();
         for branch in nodes {
             let child = self.fleet.agents.get(&branch.responder)?.entry.as_ref()?;
-            all.extend(self.speaks_for(branch.responder).filter(|_| child.epoch >= branch.renewed)?);
+            all.extend(self.speaks_for(branch.responder, &above).filter(|_| child.epoch >= branch.renewed)?);
         }
         Some(all)
     }
 
-    /// Safety of the order of commits: a response of the root includes all members that the source has sent to.
+    /// Safety of the order of commits: a response of a headend includes all members that the source has sent to.
     fn check_words(&self) {
-        let Some(stored) = &self.fleet.stored else { return };
-        let Some(heard) = self.speaks_for(loopback(6)) else { return };
-        let members = stored.receivers.iter().map(|receiver| receiver.address);
-        for receiver in members.filter(|receiver| self.served.contains(receiver)) {
-            assert!(heard.contains(&receiver), "the root speaks without {receiver}: {:#?}", self.fleet.log);
+        if let Some((headend, receiver)) = self.false_words() {
+            panic!("headend {headend} speaks without {receiver}: {:#?}", self.fleet.log);
         }
+    }
+
+    /// A headend that speaks, and a member without which it does.
+    fn false_words(&self) -> Option<(Ipv6Addr, Ipv6Addr)> {
+        let stored = self.fleet.stored.as_ref()?;
+        let is_headend = |agent: &Agent| agent.entry.as_ref().is_some_and(|entry| entry.headend.is_some());
+        let headends = self.fleet.agents.iter().filter(|(_, agent)| is_headend(agent)).map(|(node, _)| *node);
+        let heard = headends.filter_map(|headend| Some((headend, self.speaks_for(headend, &[])?)));
+        heard.into_iter().find_map(|(headend, heard)| {
+            let mut members = stored.receivers.iter().map(|receiver| receiver.address);
+            let lacking = members.find(|receiver| self.served.contains(receiver) && !heard.contains(receiver));
+            Some((headend, lacking?))
+        })
     }
 
     fn deliver(&mut self, index: usize) {
@@ -314,6 +340,10 @@ impl Chaos {
                 dead.into_iter().for_each(|node| self.lifecycle.lost(node));
             }
             Event::Miss(number) => self.miss(self.node(number)),
+            Event::Fence(number) => {
+                let missed = self.missed.iter().nth(number % self.missed.len().max(1)).copied();
+                missed.into_iter().for_each(|node| self.fence(node));
+            }
             Event::Return(number) => {
                 let missed = self.missed.iter().nth(number % self.missed.len().max(1)).copied();
                 missed.into_iter().for_each(|node| self.connect(node));
@@ -343,6 +373,7 @@ impl Chaos {
                 let _ = self.lifecycle.rehome(self.node(node), self.node(parent), None);
             }
             Event::Move(number, edge, is_new) => self.move_receiver(number, edge, is_new),
+            Event::Replace(number, tree, is_new) => self.replace(number, tree, is_new),
             Event::Settled => self.lifecycle.settled(self.fleet.next_psn),
         }
         self.take_orders();
@@ -382,6 +413,54 @@ impl Chaos {
             self.restoring.insert(node);
         }
         self.lifecycle.registered(node, held).unwrap();
+        if self.fenced.contains(&node) {
+            self.take_orders();
+            while let Some(next) = self.messages.iter().position(|message| message.is_of(node)) {
+                self.deliver(next);
+                self.take_orders();
+            }
+            self.fenced.remove(&node);
+        }
+    }
+
+    fn fence(&mut self, node: Ipv6Addr) {
+        self.fleet.log.push(format!("{node} is fenced"));
+        self.fenced.insert(node);
+        self.lifecycle.fenced(node);
+    }
+
+    /// A tree of two levels at most from another headend: edges below it or below one of the transit nodes.
+    fn replace(&mut self, number: usize, chosen: usize, is_new: bool) {
+        let Some(stored) = self.lifecycle.group().map(|group| group.record().clone()) else { return };
+        let nodes = stored.tree.nodes();
+        let has_receivers =
+            |one: &TreeNode| stored.receivers.iter().any(|receiver| nodes[receiver.edge.0].loopback == one.loopback);
+        let mut headend = nodes[number % nodes.len()].clone();
+        if is_new {
+            self.next_number += 1;
+            headend = node(self.next_number as usize, None, NodeRole::Transit);
+        }
+        let role = NodeRole::of(has_receivers(&headend), true);
+        let mut tree = vec![TreeNode { parent: None, role, ..headend.clone() }];
+        let others = || nodes.iter().filter(|one| one.loopback != headend.loopback);
+        let edges: Vec<&TreeNode> = others().filter(|one| has_receivers(one)).collect();
+        let transits: Vec<&TreeNode> = others().skip(1).filter(|one| !has_receivers(one)).collect();
+        let parent_of = |place: usize| (place * 7 + chosen) % (transits.len() + 1);
+        let mut places = BTreeMap::from([(0, NodeIndex(0))]);
+        for place in 0..edges.len() {
+            let parent = parent_of(place);
+            if let Some(transit) = parent.checked_sub(1).and_then(|transit| transits.get(transit)) {
+                places.entry(parent).or_insert_with(|| {
+                    tree.push(TreeNode { parent: Some(NodeIndex(0)), role: NodeRole::Transit, ..(*transit).clone() });
+                    NodeIndex(tree.len() - 1)
+                });
+            }
+        }
+        for (place, edge) in edges.iter().enumerate() {
+            tree.push(TreeNode { parent: places.get(&parent_of(place)).copied(), ..(*edge).clone() });
+        }
+        let replacement = Replacement { tree: Tree::new(tree).unwrap(), receivers: Vec::new(), link_mtu: None };
+        let _ = self.lifecycle.replace_headend(replacement);
     }
 
     /// The source stays as it is; the nodes register again later.
@@ -546,4 +625,27 @@ fn newcomers_join_at_the_next_psn() {
     let newest = record.receivers.last().unwrap();
     assert_eq!((record.receivers.len(), newest.qpn), (7, Qpn::new(0x100 + 22).unwrap()));
     assert!(newest.joined.is_some_and(|join| join.psn == chaos.fleet.next_psn && join.psn != Psn::new(1)));
+}
+
+/// D289: without the fence a headend that the controller has lost speaks without a member, when another one has taken
+/// its place.
+#[test]
+fn a_former_headend_would_not_be_true() {
+    let is_false = |without: Option<Safeguard>| {
+        (0..8).any(|chosen| {
+            let mut chaos = Chaos::new();
+            chaos.lifecycle = Lifecycle::create(deep_record()).unwrap().without(without);
+            chaos.calm_down();
+            chaos.miss(loopback(6));
+            chaos.replace(0, chosen, true);
+            chaos.take_orders();
+            while !chaos.messages.is_empty() && chaos.false_words().is_none() {
+                chaos.deliver(0);
+                chaos.take_orders();
+            }
+            chaos.false_words().is_some()
+        })
+    };
+    assert!(!is_false(None));
+    assert!(is_false(Some(Safeguard::HeadendFenced)));
 }

@@ -16,5 +16,5 @@ mod hints;
 mod status;
 
 pub(super) use client::{ControllerClient, ControllerEvent};
-pub(super) use hints::HintClient;
-pub(super) use status::{neighbour_of, status_of};
+pub(super) use hints::{Hint, HintClient};
+pub(super) use status::{lost_hosts, neighbour_of, status_of};

@@ -33,13 +33,13 @@ pub(in crate::daemon) fn status_of(
         drops,
         programs: steered.map(|flow| format!("{} {}", flow.destination, flow.path)).collect(),
         unreachable: unreachable(snapshot, settings),
-        lost_hosts: lost_hosts(snapshot, host_links),
+        lost_hosts: lost_hosts(&snapshot.ports.iter().map(|port| port.is_up).collect::<Vec<_>>(), host_links),
     }
 }
 
-/// The hosts of which no port has its link (D282).
-fn lost_hosts(snapshot: &Snapshot, host_links: &[HostLinks]) -> Vec<Prefix> {
-    let has_link = |port: &PortId| snapshot.ports.get(port.index()).is_some_and(|port| port.is_up);
+/// The hosts of which no port has its link (D282). `is_up`: of each port.
+pub(in crate::daemon) fn lost_hosts(is_up: &[bool], host_links: &[HostLinks]) -> Vec<Prefix> {
+    let has_link = |port: &PortId| is_up.get(port.index()) == Some(&true);
     let lost = host_links.iter().filter(|links| !links.ports.iter().any(has_link));
     lost.map(|links| links.hosts).collect()
 }
@@ -199,11 +199,7 @@ mod tests {
         };
         let all =
             [links("2001:db8:d0::/64", &[0]), links("2001:db8:d1::/64", &[0, 1]), links("2001:db8:d2::1/128", &[1])];
-        let named = |is_up: [bool; 2]| {
-            let mut snapshot = snapshot(Vec::new());
-            snapshot.ports.iter_mut().zip(is_up).for_each(|(port, is_up)| port.is_up = is_up);
-            lost_hosts(&snapshot, &all)
-        };
+        let named = |is_up: [bool; 2]| lost_hosts(&is_up, &all);
         assert_eq!(named([true, true]), []);
         assert_eq!(named([false, true]), [prefix("2001:db8:d0::/64")]);
         assert_eq!(named([true, false]), [prefix("2001:db8:d2::1/128")]);

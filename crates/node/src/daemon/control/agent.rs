@@ -2,7 +2,7 @@
 
 use super::Control;
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings, HostLinks};
-use crate::daemon::agent::{ControllerClient, ControllerEvent, HintClient, neighbour_of, status_of};
+use crate::daemon::agent::{ControllerClient, ControllerEvent, Hint, HintClient, neighbour_of, status_of};
 use crate::daemon::error::DaemonError;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
@@ -13,6 +13,7 @@ use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
 use srdma_api::{Link, NodeAnswer, NodeOrder, PROTOCOL, Registration};
 use srdma_dataplane::{BfdPeer, Command};
 use srdma_node_spec::{Entries, Owner};
+use srdma_wire::Prefix;
 use std::time::Instant;
 
 /// The connection to the controller, if one is configured.
@@ -80,7 +81,15 @@ impl ControllerSide {
             (&self.hints, neighbour_of(port.map(|port| port.index()), address, settings))
         {
             self.agent.add_unreachable(neighbour);
-            hints.report(neighbour);
+            hints.report(Hint::Unreachable(neighbour));
+        }
+    }
+
+    /// Reports hosts whose links have gone down, at once and in the next status (D291).
+    pub(super) fn hosts_lost(&mut self, hosts: Vec<Prefix>) {
+        if let Some(hints) = self.hints.as_ref().filter(|_| !hosts.is_empty()) {
+            self.agent.add_lost_hosts(&hosts);
+            hints.report(Hint::LostHosts(hosts));
         }
     }
 

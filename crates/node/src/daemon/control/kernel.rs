@@ -4,6 +4,7 @@ use super::Control;
 use super::learnt_routes::LearntRoutes;
 use super::reloading::Cause;
 use crate::configuration::{Configuration, PortInterface};
+use crate::daemon::agent::lost_hosts;
 use crate::daemon::claim::Claim;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
@@ -244,10 +245,19 @@ impl Control {
     /// Tells the node which links have gone down or come up since the last call, before anything else that follows from
     /// it (D285), and logs them. An interface that is gone has its own event.
     pub(super) async fn follow_links(&mut self) -> Result<(), Died> {
-        let commands = self.kernel.links.follow(&self.links());
+        let links = self.links();
+        let commands = self.kernel.links.follow(&links);
         if commands.is_empty() {
             return Ok(());
         }
+        // Those that have lost their last link just now; the others are known.
+        let is_down = |port: &PortId| {
+            let is_it =
+                |command: &Command| matches!(command, Command::SetLink { port: of, is_up: false } if of == port);
+            commands.iter().any(is_it)
+        };
+        let just_now = self.configuration.host_links.iter().filter(|one| one.ports.iter().any(is_down)).cloned();
+        self.controller.hosts_lost(lost_hosts(&links, &just_now.collect::<Vec<_>>()));
         if let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
             self.data.change(None, commands.clone()).await?
         {
