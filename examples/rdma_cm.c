@@ -11,6 +11,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdarg.h>
@@ -202,9 +203,9 @@ static void listen_at(int port, const char *path)
     printf("received %llu octets\n", octets);
 }
 
-static void connect_to(const char *host, int port, const char *path)
+static void connect_to(const char *host, const char *port, const char *path)
 {
-    struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    struct addrinfo *address, hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
     /* A receiver may have no receive posted for a moment: wait for it for ever. */
     struct rdma_conn_param parameters = {
         .private_data = "file", .private_data_len = 4, .retry_count = 7, .rnr_retry_count = 7,
@@ -218,10 +219,11 @@ static void connect_to(const char *host, int port, const char *path)
 
     if (!file)
         fail("%s: %s", path, strerror(errno));
-    if (inet_pton(AF_INET6, host, &address.sin6_addr) != 1)
-        fail("%s is no IPv6 address", host);
+    if (getaddrinfo(host, port, &hints, &address))
+        fail("%s, %s: no address and port", host, port);
     check(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "identifier");
-    check(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, PATIENCE_MS), "address");
+    check(rdma_resolve_addr(id, NULL, address->ai_addr, PATIENCE_MS), "address");
+    freeaddrinfo(address);
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     check(rdma_resolve_route(id, PATIENCE_MS), "route");
     expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -255,7 +257,7 @@ int main(int argc, char **argv)
     if (argc == 4 && !strcmp(argv[1], "listen"))
         listen_at(atoi(argv[2]), argv[3]);
     else if (argc == 5 && !strcmp(argv[1], "connect"))
-        connect_to(argv[2], atoi(argv[3]), argv[4]);
+        connect_to(argv[2], argv[3], argv[4]);
     else
         fail("usage: rdma_cm listen PORT FILE | rdma_cm connect ADDRESS PORT FILE");
     return 0;

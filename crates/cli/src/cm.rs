@@ -17,11 +17,11 @@ use controller::Controller;
 use messages::Messages;
 use serde::Serialize;
 use service::{Served, Service};
-use srdma_cm::{Exchange, MOST_SERVERS, ServerAddress, Terms};
+use srdma_cm::{Exchange, MOST_SERVERS, ServerAddress, Terms, is_host};
 use srdma_random::Stream;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Psn, Qpn, host_address};
 use std::collections::BTreeMap;
-use std::net::{Ipv6Addr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,19 +30,19 @@ use std::time::Duration;
 ///
 /// Answers RDMA connection management (REQ, REP, RTU, DREQ) at a group's Proxy Address. A client that connects there
 /// becomes the source of a group; its receivers are programs that listen, each of which sees a connection from the
-/// Proxy Address. Type RC, SEND, one connection at a time, IPv6. It ends when its client has disconnected, or so many
+/// Proxy Address. Type RC, SEND, one connection at a time. It ends when its client has disconnected, or so many
 /// as --clients says. Exit code 1: a connection did not end well.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The group's Proxy Address. It has to be an address of this host, where the network's route for it leads.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::parse_address)]
     proxy: Ipv6Addr,
     /// Port to which the client connects.
     #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     port: u16,
-    /// Receivers: addresses of RDMA devices at which a program listens. One that listens at another port has that
-    /// behind a colon, and its address in brackets.
+    /// Receivers: addresses of RDMA devices at which a program listens, of the Proxy Address's IP version. One that
+    /// listens at another port has that behind a colon, and an IPv6 address in brackets.
     #[arg(long, value_name = "ADDRESS,...", required = true, value_delimiter = ',', value_parser = parse_server)]
     servers: Vec<(Ipv6Addr, Option<u16>)>,
     #[command(flatten)]
@@ -77,8 +77,12 @@ Examples:
   srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers 2001:db8:bb::1,2001:db8:bb::2 --clients 0
       A service: the receivers' programs listen again after each client.
 
+  srdma cm --proxy 10.255.0.1 --port 7471 --servers 10.2.1.1,10.2.2.1:7472
+      The same over IPv4.
+
   ip -6 address add 2001:db8:cc::1/128 dev lo
-      Makes the Proxy Address one of this host. Nodes have its address as cm_host, and a route for the Proxy Address.";
+      Makes the Proxy Address one of this host. Nodes have its address as cm_host, or cm_host_ipv4, and a
+      route for the Proxy Address.";
 
 /// Time to wait for a client.
 const WAIT: Duration = Duration::from_secs(600);
@@ -86,7 +90,7 @@ const WAIT: Duration = Duration::from_secs(600);
 /// The line when the client may connect, for `--json`.
 #[derive(Serialize)]
 struct Answering {
-    answering: Ipv6Addr,
+    answering: IpAddr,
     port: u16,
 }
 
@@ -98,7 +102,7 @@ struct Report {
     receivers: usize,
     /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<Ipv6Addr>,
+    client: Option<IpAddr>,
     /// Time for which the client was connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
@@ -159,7 +163,7 @@ fn answer(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn print_answering(arguments: &Arguments) -> Result<()> {
-    let Arguments { proxy, port, .. } = *arguments;
+    let (proxy, port) = (arguments.proxy.to_canonical(), arguments.port);
     print_line(&if arguments.json {
         serde_json::to_string(&Answering { answering: proxy, port })?
     } else {
@@ -188,7 +192,7 @@ fn exchange(arguments: &Arguments, chance: &mut Stream) -> Result<Exchange> {
         id: number(),
     };
     let servers: Vec<ServerAddress> = arguments.servers.iter().map(server).collect();
-    Exchange::new(terms, &servers).context("--servers: each needs an address of its own")
+    Exchange::new(terms, &servers).context("--servers: each needs an address of its own, of the IP version of --proxy")
 }
 
 /// Prints a result; gives whether it is a good one.
@@ -206,7 +210,7 @@ fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<Strin
         let report = Report {
             error: error.clone(),
             receivers,
-            client: served.as_ref().map(|served| served.client),
+            client: served.as_ref().map(|served| served.client.to_canonical()),
             seconds: served.as_ref().map(|served| served.connected.as_secs_f64()),
             refused,
         };
@@ -215,6 +219,7 @@ fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<Strin
         if let Some(Served { client, connected }) = served {
             let receivers = units::count(receivers as u64, "receiver");
             let seconds = connected.as_secs_f64();
+            let client = client.to_canonical();
             print_line(&format!("{client} was connected to {receivers} for {seconds:.3} s"))?;
         }
         for (reason, count) in &refused {
@@ -226,20 +231,27 @@ fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<Strin
     Ok(false)
 }
 
-/// Parses `2001:db8::1` or `[2001:db8::1]:7471`.
+/// Parses `2001:db8::1` or `[2001:db8::1]:7471`, and `192.0.2.1` or `192.0.2.1:7471`, which becomes IPv4-mapped.
 fn parse_server(text: &str) -> Result<(Ipv6Addr, Option<u16>), String> {
-    let wrong = || "expected an IPv6 address, or one with its port, such as [2001:db8::1]:7471".to_owned();
-    let (address, port) = match text.parse::<SocketAddrV6>() {
-        Ok(socket) if socket.port() > 0 && socket.scope_id() == 0 => (*socket.ip(), Some(socket.port())),
+    let wrong = || "expected an address, or one with its port, such as [2001:db8::1]:7471 or 192.0.2.1:7471".to_owned();
+    let (address, port) = match text.parse::<SocketAddr>() {
+        Ok(SocketAddr::V6(socket)) if socket.scope_id() != 0 => return Err(wrong()),
+        Ok(socket) if socket.port() > 0 => (mapped(socket.ip()), Some(socket.port())),
         Ok(_) => return Err(wrong()),
-        Err(_) => (text.parse().map_err(|_| wrong())?, None),
+        Err(_) => (host_address(text).ok_or_else(wrong)?, None),
     };
-    let is_gid = !address.is_unspecified()
-        && !address.is_loopback()
-        && !address.is_multicast()
-        && !address.is_unicast_link_local()
-        && address.to_ipv4_mapped().is_none();
-    if is_gid { Ok((address, port)) } else { Err(format!("no receiver can have the address {address}")) }
+    if is_host(address) {
+        Ok((address, port))
+    } else {
+        Err(format!("no receiver can have the address {}", address.to_canonical()))
+    }
+}
+
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V6(address) => address,
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+    }
 }
 
 #[cfg(test)]
@@ -251,9 +263,13 @@ mod tests {
         let address: Ipv6Addr = "2001:db8::1".parse().expect("an address");
         assert_eq!(parse_server("2001:db8::1"), Ok((address, None)));
         assert_eq!(parse_server("[2001:db8::1]:7471"), Ok((address, Some(7471))));
-        for wrong in
-            ["", "r1", "192.0.2.1", "[2001:db8::1]", "[2001:db8::1]:0", "[2001:db8::1]:65536", "fe80::1", "::1"]
-        {
+        let of_ipv4: Ipv6Addr = "::ffff:192.0.2.1".parse().expect("an address");
+        assert_eq!(parse_server("192.0.2.1"), Ok((of_ipv4, None)));
+        assert_eq!(parse_server("192.0.2.1:7471"), Ok((of_ipv4, Some(7471))));
+        let of_ipv6 = ["[2001:db8::1]", "[2001:db8::1]:0", "[2001:db8::1]:65536", "fe80::1", "::1", "[fe80::1%1]:7471"];
+        let of_ipv4 =
+            ["192.0.2", "192.0.2.1:0", "[192.0.2.1]:7471", "127.0.0.1", "224.0.0.1", "169.254.0.1", "0.0.0.0"];
+        for wrong in ["", "r1"].into_iter().chain(of_ipv6).chain(of_ipv4) {
             assert!(parse_server(wrong).is_err(), "{wrong}");
         }
     }
