@@ -30,6 +30,11 @@ impl Messages {
         Ok(Messages { socket, proxy, batch: ReceiveBatch::new(), psn: Psn::new(0) })
     }
 
+    /// The Proxy Address.
+    pub(super) fn proxy(&self) -> Ipv6Addr {
+        self.proxy
+    }
+
     /// Waits for messages, this long at most, and returns what came.
     pub(super) fn receive(&mut self, timeout: Duration) -> io::Result<Vec<(Ipv6Addr, Result<Mad, DatagramError>)>> {
         self.socket.wait(false, None, Some(timeout))?;

@@ -32,6 +32,7 @@ pub(super) struct Served {
 #[derive(Serialize)]
 struct Connected {
     connected: IpAddr,
+    proxy: IpAddr,
 }
 
 /// Serves clients, one after the other.
@@ -168,8 +169,9 @@ impl Service {
                 Action::MakeGroup(group) => self.state.make(&group),
                 Action::Connected => {
                     let connected = self.state.connects()?.to_canonical();
+                    let proxy = self.messages.proxy().to_canonical();
                     print_line(&if self.says_json {
-                        serde_json::to_string(&Connected { connected })?
+                        serde_json::to_string(&Connected { connected, proxy })?
                     } else {
                         format!("{connected} is connected")
                     })?;

@@ -97,13 +97,17 @@ impl Site {
         }
     }
 
-    /// Starts `srdma cm` at C for so many clients.
+    /// Starts `srdma cm` at C for so many clients of all receivers.
     fn service(&self, clients: u32) -> JsonLines {
-        let servers = self.addresses.receivers.join(",");
+        self.service_at(self.addresses.proxy, &self.addresses.receivers, clients)
+    }
+
+    fn service_at(&self, proxies: &str, receivers: &[&str], clients: u32) -> JsonLines {
+        let servers = receivers.join(",");
         let namespace = self.lab.existing("C");
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
-        command.args(["cm", "--proxy", self.addresses.proxy, "--port", "7471", "--servers", &servers, "--json"]);
+        command.args(["cm", "--proxy", proxies, "--port", "7471", "--servers", &servers, "--json"]);
         command.args(["--clients", &clients.to_string()]);
         JsonLines::start(command, "answering")
     }
@@ -168,6 +172,58 @@ fn are_a_group(site: &Site) {
     refused(site, service);
     capturing.ends();
     exchange_on_the_wire(site);
+}
+
+/// D294: two clients at the same time, each at a Proxy Address of its own. The first one is connected, and has sent half
+/// of its file, while the second one connects, sends and disconnects; then the first one sends the rest.
+#[test]
+#[ignore = "needs root"]
+fn two_clients_have_a_group_each_at_the_same_time() {
+    let site = Site::start(IPV4);
+    let proxies = ["10.255.0.1", "10.255.0.2"];
+    let receivers = [("R1", "10.2.1.1"), ("R2", "10.2.2.1"), ("R3", "10.2.3.1")];
+    let [first, second] = ["first", "second"].map(|name| {
+        let line = format!("head -c {OCTETS} /dev/urandom >/tmp/{name}; sha256sum /tmp/{name}");
+        site.lab.guest_shell("S1", &line).split_whitespace().next().expect("a digest").to_owned()
+    });
+    for (host, _) in receivers {
+        let line = "(rdma_cm listen 7471 /tmp/got1 /tmp/got2; echo status $?) >/tmp/server 2>&1 </dev/null &";
+        site.lab.guest_shell(host, line);
+        site.lab.guest_shell(host, "until grep -q listening /tmp/server; do usleep 50000; done");
+    }
+    let mut service = site.service_at(&proxies.join(","), &receivers.map(|(_, address)| address), 1);
+    let half = OCTETS / 2;
+    let feed = format!(
+        "mkfifo /tmp/pipe; \
+         (head -c {half} /tmp/first; until [ -e /tmp/go ]; do usleep 50000; done; tail -c +{} /tmp/first) \
+         >/tmp/pipe 2>/dev/null </dev/null & \
+         (rdma_cm connect {} 7471 /tmp/pipe; echo status $?) >/tmp/client 2>&1 </dev/null &",
+        half + 1,
+        proxies[0]
+    );
+    site.lab.guest_shell("S1", &feed);
+    let lines = until(&mut service, "connected");
+    let connected = lines.last().expect("a line");
+    assert_eq!((&connected["connected"], &connected["proxy"]), (&"10.1.0.1".into(), &proxies[0].into()));
+    let output = site.lab.guest_shell("S1", &format!("rdma_cm connect {} 7471 /tmp/second", proxies[1]));
+    assert!(output.contains(&format!("sent {OCTETS} octets")), "{output}");
+    let is_connected = site.lab.guest_shell("S1", "cat /tmp/client");
+    assert!(is_connected.contains("ESTABLISHED") && !is_connected.contains("DISCONNECTED"), "{is_connected}");
+    site.lab.guest_shell("S1", "touch /tmp/go");
+    let (code, lines, errors) = service.ends();
+    assert_eq!(code, Some(0), "{lines:?} {errors}");
+    // The group of the second client, and both results: its own first.
+    let results: Vec<&Value> = lines.iter().filter(|line| line.get("seconds").is_some()).collect();
+    let of = results.iter().map(|result| result["proxy"].as_str().expect("an address")).collect::<Vec<_>>();
+    assert_eq!(of, [proxies[1], proxies[0]], "{lines:?}");
+    assert!(results.iter().all(|result| result["receivers"] == 3 && result["client"] == "10.1.0.1"), "{lines:?}");
+    for (host, _) in receivers {
+        let text = site.ended(host);
+        assert!(text.matches(&format!("received {OCTETS} octets")).count() == 2 && text.contains("status 0"), "{text}");
+        let digests = site.lab.guest_shell(host, "sha256sum /tmp/got1 /tmp/got2");
+        let digests: Vec<&str> = digests.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(digests, [first.as_str(), second.as_str()], "{host}");
+    }
 }
 
 /// The client connects, sends a file and disconnects; every receiver has it.
