@@ -2,7 +2,8 @@
  * One file over one RC connection of librdmacm, by SENDs.
  *
  *   rdma_cm connect ADDRESS PORT FILE     the source: sends FILE and disconnects
- *   rdma_cm listen PORT FILE              a receiver: writes what comes to FILE until the other side disconnects
+ *   rdma_cm listen PORT FILE...           a receiver: writes what comes to FILE until the other side disconnects; with
+ *                                         several files from as many sources, also at the same time
  *
  * It knows nothing of groups: between two hosts it is an ordinary connection. If ADDRESS is a Proxy Address at which
  * `srdma cm` answers, all receivers get the file.
@@ -11,6 +12,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdarg.h>
@@ -28,10 +30,11 @@ struct slot {
     char octets[MESSAGE_OCTETS];
 };
 
-static struct rdma_event_channel *events;
-static struct ibv_comp_channel *completions;
-static struct ibv_mr *memory;
-static struct slot *slots;
+/* Of a thread's connection. */
+static _Thread_local struct rdma_event_channel *events;
+static _Thread_local struct ibv_comp_channel *completions;
+static _Thread_local struct ibv_mr *memory;
+static _Thread_local struct slot *slots;
 
 static _Noreturn void fail(const char *format, ...)
 {
@@ -154,11 +157,19 @@ static int next_completion(struct ibv_qp *pair, struct ibv_wc *completion)
     }
 }
 
+static void open_channel(void)
+{
+    events = rdma_create_event_channel();
+    if (!events)
+        fail("no event channel: %s", strerror(errno));
+}
+
 static void *disconnected(void *argument)
 {
     struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
     struct rdma_cm_id *id = argument;
 
+    events = id->channel;
     expect(RDMA_CM_EVENT_DISCONNECTED);
     rdma_disconnect(id);
     /* Flushes the receives that wait. */
@@ -166,24 +177,26 @@ static void *disconnected(void *argument)
     return NULL;
 }
 
-static void listen_at(int port, const char *path)
+/* A connection that was asked for, and the file for its data. */
+struct asked {
+    struct rdma_cm_id *id;
+    const char *path;
+};
+
+static void *receive(void *argument)
 {
-    struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     struct rdma_conn_param parameters = { .private_data = "ready", .private_data_len = 5, .rnr_retry_count = 7 };
-    struct rdma_cm_id *listener, *id;
+    const struct asked *asked = argument;
+    struct rdma_cm_id *id = asked->id;
     unsigned long long octets = 0;
     struct ibv_wc completion;
     pthread_t thread;
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen(asked->path, "wb");
 
     if (!file)
-        fail("%s: %s", path, strerror(errno));
-    check(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP), "identifier");
-    check(rdma_bind_addr(listener, (struct sockaddr *)&address), "address");
-    check(rdma_listen(listener, 1), "listen");
-    puts("listening");
-    fflush(stdout);
-    id = expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+        fail("%s: %s", asked->path, strerror(errno));
+    open_channel();
+    check(rdma_migrate_id(id, events), "event channel");
     open_pair(id);
     for (int slot = 0; slot < SLOTS; slot++)
         post_receive(id->qp, slot);
@@ -193,18 +206,41 @@ static void listen_at(int port, const char *path)
     check(errno, "thread");
     while (next_completion(id->qp, &completion)) {
         if (fwrite(&slots[completion.wr_id], 1, completion.byte_len, file) != completion.byte_len)
-            fail("%s: %s", path, strerror(errno));
+            fail("%s: %s", asked->path, strerror(errno));
         octets += completion.byte_len;
         post_receive(id->qp, completion.wr_id);
     }
-    check(fclose(file), path);
+    check(fclose(file), asked->path);
     pthread_join(thread, NULL);
     printf("received %llu octets\n", octets);
+    fflush(stdout);
+    return NULL;
 }
 
-static void connect_to(const char *host, int port, const char *path)
+static void listen_at(int port, int count, char **paths)
 {
     struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    struct asked asked[count];
+    struct rdma_cm_id *listener;
+    pthread_t threads[count];
+
+    check(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP), "identifier");
+    check(rdma_bind_addr(listener, (struct sockaddr *)&address), "address");
+    check(rdma_listen(listener, count), "listen");
+    puts("listening");
+    fflush(stdout);
+    for (int at = 0; at < count; at++) {
+        asked[at] = (struct asked){ .id = expect(RDMA_CM_EVENT_CONNECT_REQUEST).id, .path = paths[at] };
+        errno = pthread_create(&threads[at], NULL, receive, &asked[at]);
+        check(errno, "thread");
+    }
+    for (int at = 0; at < count; at++)
+        pthread_join(threads[at], NULL);
+}
+
+static void connect_to(const char *host, const char *port, const char *path)
+{
+    struct addrinfo *address, hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
     /* A receiver may have no receive posted for a moment: wait for it for ever. */
     struct rdma_conn_param parameters = {
         .private_data = "file", .private_data_len = 4, .retry_count = 7, .rnr_retry_count = 7,
@@ -218,10 +254,11 @@ static void connect_to(const char *host, int port, const char *path)
 
     if (!file)
         fail("%s: %s", path, strerror(errno));
-    if (inet_pton(AF_INET6, host, &address.sin6_addr) != 1)
-        fail("%s is no IPv6 address", host);
+    if (getaddrinfo(host, port, &hints, &address))
+        fail("%s, %s: no address and port", host, port);
     check(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "identifier");
-    check(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, PATIENCE_MS), "address");
+    check(rdma_resolve_addr(id, NULL, address->ai_addr, PATIENCE_MS), "address");
+    freeaddrinfo(address);
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     check(rdma_resolve_route(id, PATIENCE_MS), "route");
     expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -249,14 +286,12 @@ static void connect_to(const char *host, int port, const char *path)
 
 int main(int argc, char **argv)
 {
-    events = rdma_create_event_channel();
-    if (!events)
-        fail("no event channel: %s", strerror(errno));
-    if (argc == 4 && !strcmp(argv[1], "listen"))
-        listen_at(atoi(argv[2]), argv[3]);
+    open_channel();
+    if (argc >= 4 && !strcmp(argv[1], "listen"))
+        listen_at(atoi(argv[2]), argc - 3, argv + 3);
     else if (argc == 5 && !strcmp(argv[1], "connect"))
-        connect_to(argv[2], atoi(argv[3]), argv[4]);
+        connect_to(argv[2], argv[3], argv[4]);
     else
-        fail("usage: rdma_cm listen PORT FILE | rdma_cm connect ADDRESS PORT FILE");
+        fail("usage: rdma_cm listen PORT FILE... | rdma_cm connect ADDRESS PORT FILE");
     return 0;
 }

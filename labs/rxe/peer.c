@@ -1,9 +1,9 @@
 /*
  * peer: RC queue pairs of one soft-RoCE host, driven by lines on the standard input.
  *
- *   peer OCTETS PATH-MTU ACK-TIMEOUT
+ *   peer OCTETS PATH-MTU ACK-TIMEOUT [ADDRESS]
  *
- * registers one buffer of OCTETS for all its queue pairs. Nothing is agreed with anybody: address, QPN and PSN of the
+ * registers one buffer of OCTETS for all its queue pairs, whose GID is ADDRESS, or else the first global IPv6 address. Nothing is agreed with anybody: address, QPN and PSN of the
  * other end are what `connect` says, so that a queue pair can be pointed at a Proxy Address and a Designated QPN.
  * Numbers are as in C. Each command is answered with one line, OK or ERR first:
  *
@@ -389,14 +389,20 @@ static void command(char *line)
     }
 }
 
-/* The first global address: the one before it is link-local. */
-static void find_address(void)
+/* An address, which in IPv4 is an IPv4-mapped one, or the first global one of IPv6. */
+static void find_address(const char *text)
 {
+    struct in6_addr wanted;
+
+    if (text && inet_pton(AF_INET6, text, &wanted) != 1) {
+        errno = EINVAL;
+        give_up(text);
+    }
     for (gid_index = 0; !ibv_query_gid(context, 1, gid_index, &gid); gid_index++)
-        if (gid.raw[0] != 0 && gid.raw[0] != 0xfe)
+        if (text ? !memcmp(&gid, &wanted, sizeof(wanted)) : gid.raw[0] != 0 && gid.raw[0] != 0xfe)
             return;
     errno = EADDRNOTAVAIL;
-    give_up("no global address");
+    give_up(text ? text : "no global address");
 }
 
 int main(int argc, char **argv)
@@ -406,8 +412,8 @@ int main(int argc, char **argv)
     int mtu;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc != 4) {
-        answer("ERR usage: peer OCTETS PATH-MTU ACK-TIMEOUT");
+    if (argc != 4 && argc != 5) {
+        answer("ERR usage: peer OCTETS PATH-MTU ACK-TIMEOUT [ADDRESS]");
         return 2;
     }
     buffer_octets = strtoull(argv[1], NULL, 0);
@@ -418,7 +424,7 @@ int main(int argc, char **argv)
     devices = ibv_get_device_list(NULL);
     if (!devices || !*devices || !(context = ibv_open_device(*devices)))
         give_up("no RDMA device");
-    find_address();
+    find_address(argv[4]);
     if (posix_memalign((void **)&buffer, 4096, buffer_octets))
         give_up("no memory for the buffer");
     memset(buffer, 0, buffer_octets);

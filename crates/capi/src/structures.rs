@@ -4,7 +4,7 @@ use crate::errors::Failure;
 use crate::text;
 use srdma::{
     Device, DeviceOptions, DigestKind, Event, GroupOptions, JoinOptions, MAX_REGIONS, MAX_SLOTS, OnFailure, Region,
-    Slots, Statistics,
+    Slots, Statistics, host_address,
 };
 use std::ffi::{c_char, c_int, c_void};
 use std::net::Ipv6Addr;
@@ -242,7 +242,7 @@ pub(crate) unsafe fn open(options: *const SrdmaOptions) -> Result<Device, Failur
 }
 
 fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
-    text.parse().map_err(|_| Failure::invalid(format!("{name}: {text:?} is no IPv6 address")))
+    host_address(text).ok_or_else(|| Failure::invalid(format!("{name}: {text:?} is no IPv6 or IPv4 address")))
 }
 
 /// Regions of a group besides the first, at most.

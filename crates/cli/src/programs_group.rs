@@ -12,7 +12,7 @@ use srdma_group::PsnOffset;
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_session::{BeginOptions, CreatedGroup, SourceClient};
 use srdma_wire::{PathMtu, Psn, Qpn};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ fn begin_undrained(mut source: SourceClient) -> Result<SourceClient> {
 #[derive(Serialize)]
 struct Begun {
     group: u32,
-    proxy: Ipv6Addr,
+    proxy: IpAddr,
     receivers: usize,
     path_mtu: u32,
 }
@@ -120,7 +120,9 @@ impl ProgramsGroup {
             let Receiver { address, qpn, region, psn_offset } = *receiver;
             let psn_offset = psn_offset.get();
             let new = NewReceiver { region, psn_offset, ..NewReceiver::new(qpn.get(), self.path_mtu) };
-            self.client.join(created.id(), address, &new).with_context(|| format!("receiver {address}"))?;
+            self.client
+                .join(created.id(), address, &new)
+                .with_context(|| format!("receiver {}", address.to_canonical()))?;
         }
         let found = created.find()?;
         let receivers = u32::try_from(receivers.len())?;
@@ -130,7 +132,7 @@ impl ProgramsGroup {
         let file = found.file();
         let begun = Begun {
             group: created.id(),
-            proxy: file.proxy,
+            proxy: file.proxy.to_canonical(),
             receivers: self.receivers,
             path_mtu: file.path_mtu.octets(),
         };

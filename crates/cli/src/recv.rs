@@ -180,7 +180,9 @@ fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
     let membership = arguments.group.find()?;
     let mut connection = connection(arguments, membership.as_ref())?;
     let first_psn = connection.psn;
-    let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
+    let congestion = arguments.congestion.congestion(arguments.raw.is_given())?;
+    congestion.check(connection.address)?;
+    let mut endpoint = connection.endpoint(&congestion)?;
     let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
     let max_packet_octets = endpoint.max_packet_octets();
     let options = WireOptions {

@@ -240,9 +240,13 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
         // A group carries no traces in its data: its nodes send the source that of the most loaded path (D242).
         congestion.trace = None;
     }
+    congestion.check(connection.address)?;
     let mut endpoint = connection.endpoint(&congestion)?;
     let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
     let paths = arguments.paths.read()?;
+    if paths.is_some() && connection.address.to_ipv4_mapped().is_some() {
+        return Err(WireError::NeedsIpv6("--paths").into());
+    }
     let max_packet_octets = endpoint.max_packet_octets();
     let options = WireOptions {
         raw: arguments.raw.interface(),

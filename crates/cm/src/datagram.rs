@@ -3,11 +3,15 @@
 //! ```text
 //! | BTH 12: UD SEND Only to QP 1 | DETH 8: Q_Key 0x80010000, source QP 1 | MAD 256 | ICRC 4 |
 //! ```
+//!
+//! Over IPv4 the ICRC covers the Identification, which a socket does not tell: a datagram that is sent has 0, one that
+//! is received may have any (D292).
 
 use crate::mad::{Mad, MadError};
 use srdma_wire::bth::{Bth, BthView};
 use srdma_wire::icrc::{Computation, Icrc};
 use srdma_wire::ipv6::{Ipv6, NextHeader};
+use srdma_wire::translation::{icrc_in_other_version, is_icrc_of_any_identification};
 use srdma_wire::udp::Udp;
 use srdma_wire::view::View;
 use srdma_wire::{Opcode, Psn, Qpn};
@@ -25,7 +29,7 @@ const DETH: [u8; 8] = [0x80, 0x01, 0, 0, 0, 0, 0, 1];
 /// Octets of the payload.
 pub const PAYLOAD_LEN: usize = Bth::LEN + DETH.len() + Mad::LEN + Icrc::LEN;
 
-/// Addresses and ports of a datagram.
+/// Addresses and ports of a datagram; those of IPv4 are IPv4-mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The sender.
@@ -57,6 +61,10 @@ pub enum DatagramError {
 }
 
 impl Flow {
+    fn is_ipv4(&self) -> bool {
+        self.destination.to_ipv4_mapped().is_some()
+    }
+
     /// The ICRC over everything before it.
     fn icrc(&self, covered: &[u8]) -> Option<Icrc> {
         // The ICRC covers the headers' lengths; it does not cover what a socket does not tell: traffic class, flow
@@ -75,7 +83,8 @@ impl Flow {
         let (bth, rest) = BthView::split(covered).ok()?;
         let mut computation = Computation::begin(&ipv6.emit(), 0, &udp.emit(), bth);
         computation.update(rest);
-        Some(computation.finish())
+        let icrc = computation.finish();
+        if self.is_ipv4() { icrc_in_other_version(&ipv6.emit(), length, icrc).ok() } else { Some(icrc) }
     }
 
     /// The message in a payload.
@@ -98,7 +107,10 @@ impl Flow {
         }
         let mad = rest.strip_prefix(&DETH).ok_or(DatagramError::NoGeneralServices)?;
         let (covered, icrc) = payload.split_at(PAYLOAD_LEN - Icrc::LEN);
-        if self.icrc(covered).is_none_or(|computed| computed.0 != *icrc) {
+        let computed = self.icrc(covered).ok_or(DatagramError::Icrc)?;
+        let icrc = icrc.try_into().map(Icrc).map_err(|_| DatagramError::Icrc)?;
+        let udp_length = (Udp::LEN + PAYLOAD_LEN) as u16;
+        if computed != icrc && !(self.is_ipv4() && is_icrc_of_any_identification(udp_length, computed, icrc)) {
             return Err(DatagramError::Icrc);
         }
         Ok(Mad::parse(&mad[..Mad::LEN])?)

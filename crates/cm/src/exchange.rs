@@ -16,7 +16,7 @@ use crate::server::{self, Server, TIMES};
 use crate::text;
 use srdma_wire::{Instant, Psn, Qpn};
 use std::collections::VecDeque;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The most servers of a client.
 pub const MOST_SERVERS: usize = 256;
@@ -83,10 +83,12 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// An exchange with servers of different addresses, from 1 to [`MOST_SERVERS`].
+    /// An exchange with servers of different addresses, from 1 to [`MOST_SERVERS`], of the Proxy Address's IP version.
     pub fn new(terms: Terms, servers: &[ServerAddress]) -> Option<Self> {
         let is_first = |at: usize| servers[..at].iter().all(|other| other.address != servers[at].address);
-        ((1..=MOST_SERVERS).contains(&servers.len()) && (0..servers.len()).all(is_first)).then(|| Exchange {
+        let is_of_version = |server: &ServerAddress| is_ipv4(server.address) == is_ipv4(terms.proxy);
+        let is_valid = (1..=MOST_SERVERS).contains(&servers.len()) && servers.iter().all(is_of_version);
+        (is_valid && (0..servers.len()).all(is_first)).then(|| Exchange {
             terms,
             phase: Phase::Waiting,
             client: Client::new(terms.client_id),
@@ -197,11 +199,8 @@ impl Exchange {
         if request.transport_service != 0 || request.extended_transport != 0 {
             return Err(Refusal::Transport);
         }
-        let is_source = !from.is_unspecified()
-            && !from.is_loopback()
-            && !from.is_multicast()
-            && !from.is_unicast_link_local()
-            && from.to_ipv4_mapped().is_none()
+        let is_source = is_host(from)
+            && is_ipv4(from) == is_ipv4(proxy)
             && from != proxy
             && self.servers.iter().all(|server| server.address() != from);
         if !is_source || request.local_gid != from || request.remote_gid != proxy {
@@ -319,10 +318,14 @@ impl Exchange {
             }
             server::Happened::Ended(end) => {
                 let text = match &end {
-                    End::Left(Party::Server(at)) => format!("{}: has disconnected", self.servers[*at].address()),
-                    End::Silent(Party::Server(at)) => format!("{}: no answer", self.servers[*at].address()),
+                    End::Left(Party::Server(at)) => {
+                        format!("{}: has disconnected", self.servers[*at].address().to_canonical())
+                    }
+                    End::Silent(Party::Server(at)) => {
+                        format!("{}: no answer", self.servers[*at].address().to_canonical())
+                    }
                     End::Rejected(Party::Server(at), reason, _) => {
-                        format!("{}: {reason}", self.servers[*at].address())
+                        format!("{}: {reason}", self.servers[*at].address().to_canonical())
                     }
                     End::Left(_)
                     | End::Silent(_)
@@ -378,6 +381,30 @@ impl Exchange {
         {
             self.actions.push_back(Action::Finish(end.clone()));
             self.phase = Phase::Over;
+        }
+    }
+}
+
+/// Whether packets of an address, of IPv4 an IPv4-mapped one, are IPv4.
+fn is_ipv4(address: Ipv6Addr) -> bool {
+    address.to_ipv4_mapped().is_some()
+}
+
+/// Whether a host that others reach by way of the network can have an address.
+pub fn is_host(address: Ipv6Addr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            !address.is_unspecified()
+                && !address.is_loopback()
+                && !address.is_multicast()
+                && !address.is_unicast_link_local()
+        }
+        IpAddr::V4(address) => {
+            address.octets()[0] != 0
+                && !address.is_loopback()
+                && !address.is_multicast()
+                && !address.is_broadcast()
+                && !address.is_link_local()
         }
     }
 }

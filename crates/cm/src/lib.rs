@@ -41,7 +41,7 @@ mod text;
 
 pub use action::{Action, End, Group, Party, Receiver, Source};
 pub use datagram::{DatagramError, Flow, PAYLOAD_LEN};
-pub use exchange::{Exchange, MOST_SERVERS, ServerAddress, Terms};
+pub use exchange::{Exchange, MOST_SERVERS, ServerAddress, Terms, is_host};
 pub use exchanges::Exchanges;
 pub use mad::{Mad, MadError};
 pub use message::{Answered, DisconnectRequest, Ids, Message, Receipt, Reject, Reply, Request};

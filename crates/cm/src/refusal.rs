@@ -18,8 +18,8 @@ pub enum Refusal {
     /// A path MTU that is none. Rejected.
     #[error("a request without a path MTU")]
     PathMtu,
-    /// Its private data do not begin with the addresses of IPv6. Rejected.
-    #[error("a request without the addresses of a connection over IPv6")]
+    /// Its private data do not begin with the sender's address and the Proxy Address. Rejected.
+    #[error("a request without the IP addresses of its connection")]
     NoIpAddresses,
     /// There is a client already. Rejected.
     #[error("a request of another client")]

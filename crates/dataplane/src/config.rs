@@ -102,6 +102,8 @@ pub struct NodeConfig {
     pub replication_hop_limit: u8,
     /// The host that answers connection management for Proxy Addresses (D251).
     pub cm_host: Option<Ipv6Addr>,
+    /// The same for Proxy Addresses of IPv4, as an IPv4-mapped address (D292).
+    pub cm_host_ipv4: Option<Ipv6Addr>,
     /// Which packets with an SRH End, End.X and End.DT6 take, by its HMAC.
     pub hmac: HmacPolicy,
     /// Minimum cover of an HMAC that End.MT requires (D9): `Tlvs`, or that of keys which sign less.
@@ -134,6 +136,7 @@ impl NodeConfig {
             icmp_errors_per_second: 100,
             replication_hop_limit: 0,
             cm_host: None,
+            cm_host_ipv4: None,
             hmac: HmacPolicy::Ignored,
             end_mt_cover: Cover::Tlvs,
             restarted: false,

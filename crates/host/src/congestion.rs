@@ -1,5 +1,6 @@
 //! Congestion control of one end of a transfer, and its counters.
 
+use crate::open::WireError;
 use srdma_rc::{Endpoint, FastCnpConfig, Memory, RateAlgorithm, TraceRequest};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, Qpn};
@@ -28,6 +29,23 @@ pub struct Congestion {
 }
 
 impl Congestion {
+    /// Checks that it needs no extension headers, or the address is one of IPv6.
+    ///
+    /// # Errors
+    ///
+    /// If IPv4 does not carry what is demanded.
+    pub fn check(&self, address: Ipv6Addr) -> Result<(), WireError> {
+        let demanded = [
+            (self.fast_cnp.is_some(), "--fast-cnp"),
+            (self.trace.is_some(), "a trace"),
+            (self.trace_return_interval_ns.is_some(), "--return-traces"),
+        ];
+        match demanded.into_iter().find(|(is_demanded, _)| *is_demanded) {
+            Some((_, what)) if address.to_ipv4_mapped().is_some() => Err(WireError::NeedsIpv6(what)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Traffic class of data packets. ECT(0) only with rate control: otherwise switches must drop instead of mark.
     pub(crate) fn traffic_class(&self) -> u8 {
         let slows_down = match self.rate {

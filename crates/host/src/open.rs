@@ -6,6 +6,7 @@ use crate::udp_wire::{UdpWire, UdpWireConfig};
 use crate::wire::Wire;
 use srdma_io::udp::Segmentation;
 use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::translation::LONGER;
 use srdma_wire::{MacAddress, PathMtu};
 use std::fs;
 use std::io;
@@ -54,9 +55,9 @@ pub enum WireError {
         /// The source address that the kernel chooses.
         address: IpAddr,
     },
-    /// A packet driver has IPv6 only (D275).
-    #[error("--raw: an IPv4 address takes a UDP socket")]
-    RawIpv4,
+    /// What needs extension headers is for IPv6 (D274).
+    #[error("an IPv4 address: {0} is for IPv6, by its extension headers")]
+    NeedsIpv6(&'static str),
     /// The UDP port is in use.
     #[error("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {}", .0.to_canonical())]
     InUse(Ipv6Addr),
@@ -155,9 +156,6 @@ impl WireOptions<'_> {
             let (wire, window) = self.open_udp()?;
             return Ok((Box::new(wire), window));
         };
-        if connection.address.to_ipv4_mapped().is_some() {
-            return Err(WireError::RawIpv4);
-        }
         let config = RawWireConfig {
             interface: name.to_owned(),
             address: connection.address,
@@ -166,7 +164,8 @@ impl WireOptions<'_> {
             max_packet_octets,
             probe_address: self.probe_address,
         };
-        check_mtu(name, connection.path_mtu, max_packet_octets)?;
+        let is_ipv4 = connection.address.to_ipv4_mapped().is_some();
+        check_mtu(name, connection.path_mtu, max_packet_octets - if is_ipv4 { LONGER } else { 0 })?;
         let wire = RawWire::new(&config).map_err(|error| WireError::opening(connection.address, error))?;
         Ok((Box::new(wire), RAW_WINDOW))
     }

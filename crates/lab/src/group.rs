@@ -66,10 +66,16 @@ pub fn group(
     .map_err(|error| LabError::Group(error.to_string()))
 }
 
-/// The address of a host.
+/// The address of a host: of the version that the group's Proxy Address has.
 pub(crate) fn address(topology: &Topology, node: usize) -> Result<Ipv6Addr> {
-    let node = &topology.nodes[node];
-    node.addresses.first().copied().ok_or_else(|| LabError::Group(format!("{} has no address", node.name)))
+    let (name, addresses) = (&topology.nodes[node].name, &topology.nodes[node].addresses);
+    let proxy = topology.group.as_ref().map(|group| group.proxy);
+    let proxy = proxy.or_else(|| topology.controlled_group().map(|group| group.proxy));
+    if proxy.is_some_and(|proxy| proxy.to_ipv4_mapped().is_some()) {
+        let address = topology.ipv4_address(node).map(|address| address.to_ipv6_mapped());
+        return address.ok_or_else(|| LabError::Group(format!("{name} has no IPv4 address on its links")));
+    }
+    addresses.first().copied().ok_or_else(|| LabError::Group(format!("{name} has no address")))
 }
 
 /// Source of the edges' receiver lists, by the group's policy.

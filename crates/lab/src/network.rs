@@ -144,9 +144,9 @@ pub(crate) fn loopback(node: &Node) -> Vec<String> {
 /// `ip` commands for the addresses of a link's interface at a node.
 pub(crate) fn addresses(node: &Node, link: &Link, side: Side) -> Vec<String> {
     let has_stack = node.kind != Kind::Guest;
-    let own = node.addresses.iter().filter(|_| node.kind == Kind::Endpoint).map(|address| (*address, 128));
+    let own = node.addresses.iter().filter(|_| node.kind == Kind::Endpoint).map(|address| ((*address).into(), 128));
     let End { interface, addresses, .. } = side.of(link);
-    let all = own.chain([(side.link_local(), 64)]).chain(addresses.iter().copied()).filter(|_| has_stack);
+    let all = own.chain([(side.link_local().into(), 64)]).chain(addresses.iter().copied()).filter(|_| has_stack);
     all.map(|(address, length)| format!("addr add {address}/{length} dev {interface} nodad")).collect()
 }
 

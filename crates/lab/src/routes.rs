@@ -1,7 +1,7 @@
 //! The routes of a node, along the shortest paths to all others.
 
 use crate::network::Side;
-use crate::topology::{End, Link, Topology};
+use crate::topology::{End, Kind, Link, Topology};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -41,11 +41,16 @@ pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
     routes
 }
 
-/// `ip` commands for a node's routes, in a lab whose nodes get any.
+/// `ip` commands for a node's routes, in a lab whose nodes get any; of IPv4 a host has a default route.
 pub(crate) fn lines(topology: &Topology, node: usize) -> Vec<String> {
-    let routes = if topology.shortest_path_routes { of(topology, node) } else { Vec::new() };
+    if !topology.shortest_path_routes {
+        return Vec::new();
+    }
     let line = |route: &Route| format!("-6 route add {} via {} dev {}", route.prefix, route.via, route.interface);
-    routes.iter().map(line).collect()
+    let is_host = topology.nodes[node].kind == Kind::Endpoint;
+    let gateway =
+        topology.ipv4_gateway(node).filter(|_| is_host).map(|gateway| format!("route add default via {gateway}"));
+    of(topology, node).iter().map(line).chain(gateway).collect()
 }
 
 /// The interface of a node that leads to another one.

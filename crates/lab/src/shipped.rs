@@ -11,6 +11,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("figure1-cm-rxe", include_str!("../../../labs/figure1-cm-rxe.toml")),
     ("figure1-controller", include_str!("../../../labs/figure1-controller.toml")),
     ("figure1-controller-rxe", include_str!("../../../labs/figure1-controller-rxe.toml")),
+    ("figure1-ipv4-rxe", include_str!("../../../labs/figure1-ipv4-rxe.toml")),
     ("figure1-lossy", include_str!("../../../labs/figure1-lossy.toml")),
     ("figure1-lossy-rxe", include_str!("../../../labs/figure1-lossy-rxe.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),

@@ -1,7 +1,7 @@
 //! Hosts with the software endpoint: `srdma recv` and `srdma send`.
 
 use crate::error::{LabError, Result};
-use crate::group::{Member, REGION_BASE, REGION_RKEY};
+use crate::group::{self, Member, REGION_BASE, REGION_RKEY};
 use crate::host::{Destination, GroupAtController, Host, HostOutcome, Role, Terms};
 use crate::instance::Instance;
 use crate::interrupt::Interrupt;
@@ -151,7 +151,7 @@ pub(crate) fn recv_command(terms: &Terms, rank: usize) -> Vec<String> {
         // The rest comes from the controller.
         Some(group) => at(group),
         None => vec![
-            format!("--peer={}", sender.address),
+            format!("--peer={}", sender.address.to_canonical()),
             format!("--peer-qpn={:#x}", sender.qpn.get()),
             format!("--psn={:#x}", sender.first_psn.get()),
             format!("--path-mtu={}", transfer.path_mtu),
@@ -234,7 +234,7 @@ pub(crate) fn group_file(topology: &Topology, terms: &Terms) -> Result<String> {
             Operation::Send => None,
         },
         source: GroupSource {
-            address: source.addresses.first().copied().ok_or_else(|| wrong("the source has no address"))?,
+            address: group::address(topology, terms.source)?,
             qpn: Qpn::new(SOURCE_QPN).ok_or_else(|| wrong("no queue pair"))?,
         },
     };

@@ -275,6 +275,7 @@ fn check_settings(old: &NodeConfig, new: &NodeConfig) -> Result<(), DiffError> {
         (old.icmp_errors_per_second == new.icmp_errors_per_second, "icmp_errors_per_second"),
         (old.replication_hop_limit == new.replication_hop_limit, "replication_hop_limit"),
         (old.cm_host == new.cm_host, "cm_host"),
+        (old.cm_host_ipv4 == new.cm_host_ipv4, "cm_host_ipv4"),
         (old.tlv_types.end_mt == new.tlv_types.end_mt, "end_mt_tlv_type"),
         (old.tlv_types.mr == new.tlv_types.mr, "mr_tlv_type"),
         (old.fast_cnp_types.address() == new.fast_cnp_types.address(), "fast_cnp_address_type"),

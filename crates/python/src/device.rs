@@ -5,7 +5,7 @@ use crate::receiver::Receiver;
 use crate::source::{self, Source};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use srdma::{DeviceOptions, DigestKind, GroupOptions, JoinOptions, OnFailure};
+use srdma::{DeviceOptions, DigestKind, GroupOptions, JoinOptions, OnFailure, host_address};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Device {
 }
 
 fn address(text: &str, name: &str) -> PyResult<Ipv6Addr> {
-    text.parse().map_err(|_| PyValueError::new_err(format!("{name}: {text:?} is no IPv6 address")))
+    host_address(text).ok_or_else(|| PyValueError::new_err(format!("{name}: {text:?} is no IPv6 or IPv4 address")))
 }
 
 /// A time in seconds.

@@ -22,8 +22,10 @@ pub struct DeviceOptions {
     /// CA bundle (PEM) that verifies the controller's certificate [default: the system's].
     pub ca_file: Option<PathBuf>,
     /// The address of this host in groups [default: the one that the kernel chooses toward the group's Proxy Address;
-    /// without a Proxy Address, the host's global address, if it has a single one].
-    /// With an RDMA device it is one of the device, for RoCE v2.
+    /// without a Proxy Address, the host's global IPv6 address, if it has a single one].
+    /// With an RDMA device it is one of the device, for RoCE v2. One of IPv4 is IPv4-mapped: [`host_address`].
+    ///
+    /// [`host_address`]: crate::host_address
     pub address: Option<Ipv6Addr>,
 }
 

@@ -61,11 +61,11 @@ pub enum Error {
     NoOwner,
     #[error("{what}: {error}")]
     System { what: &'static str, error: io::Error },
-    #[error("{address} did not leave group {group}, which it had joined before, in time")]
+    #[error("{} did not leave group {group}, which it had joined before, in time", .address.to_canonical())]
     StillMember { group: u32, address: Ipv6Addr },
     #[error(
-        "{address} is the last receiver of group {group}, which cannot be without one: let another receiver join \
-         before, or its source close the group and create another"
+        "{} is the last receiver of group {group}, which cannot be without one: let another receiver join before, or \
+         its source close the group and create another", .address.to_canonical()
     )]
     LastReceiver { group: u32, address: Ipv6Addr },
     #[error("the group was not ready in time: {found} of {wanted} receivers had joined")]

@@ -86,6 +86,7 @@ pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{MAX_REGIONS, OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
+pub use srdma_wire::host_address;
 pub use statistics::{PacketStatistics, Statistics};
 pub use subscriber::Rejection;
 

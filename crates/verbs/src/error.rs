@@ -50,7 +50,7 @@ pub enum VerbsError {
         present: Vec<String>,
     },
     /// No port has this address.
-    #[error("no RDMA device for address {address}: {problem}")]
+    #[error("no RDMA device for address {}: {problem}", .address.to_canonical())]
     NoSuchAddress {
         /// The address.
         address: Ipv6Addr,
@@ -98,8 +98,8 @@ pub enum VerbsError {
     },
     /// Address resolution of a queue pair's destination had no answer.
     #[error(
-        "{device}: no answer to neighbour discovery for {destination}: check the address, that the host with it or the \
-         next hop of the route to it is up, and that ICMPv6 passes (ip -6 neighbour)"
+        "{device}: no answer to neighbour discovery for {}: check the address, that the host with it or the next hop \
+         of the route to it is up, and that ICMPv6 or ARP passes (ip neighbour)", .destination.to_canonical()
     )]
     DestinationUnresolved {
         /// The device.
@@ -109,8 +109,8 @@ pub enum VerbsError {
     },
     /// There is no route to a queue pair's destination.
     #[error(
-        "{device}: no route to {destination} from the interface of its address (ip -6 route get {destination}): add \
-         a route by that interface"
+        "{device}: no route to {0} from the interface of its address (ip route get {0}): add a route by that interface",
+        .destination.to_canonical()
     )]
     DestinationUnreachable {
         /// The device.

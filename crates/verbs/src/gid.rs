@@ -1,7 +1,7 @@
 //! The choice of a GID: an address of a port, in one of the two formats of RoCE packets.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Packets that a GID is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct GidEntry {
 /// Why no GID fits an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GidProblem {
-    /// Groups reach no host by such an address: link-local, multicast, unspecified, v4-mapped.
+    /// Groups reach no host by such an address: link-local, loopback, multicast, unspecified.
     NotGlobal,
     /// The address is there for RoCE v1 only.
     OnlyRoceV1,
@@ -41,29 +41,32 @@ pub enum GidProblem {
 impl fmt::Display for GidProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GidProblem::NotGlobal => write!(f, "a global or unique local IPv6 address is needed"),
+            GidProblem::NotGlobal => write!(f, "an address that other links reach is needed"),
             GidProblem::OnlyRoceV1 => write!(f, "its port has it for RoCE v1 only; set the port's GID type to RoCE v2"),
             GidProblem::NotFound(usable) if usable.is_empty() => {
-                write!(f, "no device has a global IPv6 address for RoCE v2; add it to the device's interface")
+                write!(
+                    f,
+                    "no device has an address for RoCE v2 that other links reach; add it to the device's interface"
+                )
             }
             GidProblem::NotFound(usable) => {
-                let usable: Vec<String> = usable.iter().map(Ipv6Addr::to_string).collect();
+                let usable: Vec<String> = usable.iter().map(|address| address.to_canonical().to_string()).collect();
                 write!(f, "devices have {}; add it to a device's interface, or use one of these", usable.join(", "))
             }
         }
     }
 }
 
-/// The entry for an address: the first of type RoCE v2.
+/// The entry for an address, of IPv4 an IPv4-mapped one (D273): the first of type RoCE v2.
 ///
 /// # Errors
 ///
 /// If there is none.
 pub fn choose(entries: &[GidEntry], address: Ipv6Addr) -> Result<GidEntry, GidProblem> {
-    if !is_global(address) {
+    if !is_routable(address) {
         return Err(GidProblem::NotGlobal);
     }
-    let is_usable = |entry: &&GidEntry| entry.gid_type == GidType::RoceV2 && is_global(entry.address);
+    let is_usable = |entry: &&GidEntry| entry.gid_type == GidType::RoceV2 && is_routable(entry.address);
     if let Some(entry) = entries.iter().filter(is_usable).find(|entry| entry.address == address) {
         return Ok(*entry);
     }
@@ -73,9 +76,9 @@ pub fn choose(entries: &[GidEntry], address: Ipv6Addr) -> Result<GidEntry, GidPr
     Err(GidProblem::NotFound(usable(entries)))
 }
 
-/// Addresses that [`choose`] finds an entry for, in order.
+/// Addresses that [`choose`] finds an entry for, in order; those of IPv4 are IPv4-mapped.
 pub fn usable(entries: &[GidEntry]) -> Vec<Ipv6Addr> {
-    let is_usable = |entry: &&GidEntry| entry.gid_type == GidType::RoceV2 && is_global(entry.address);
+    let is_usable = |entry: &&GidEntry| entry.gid_type == GidType::RoceV2 && is_routable(entry.address);
     let mut usable: Vec<Ipv6Addr> = entries.iter().filter(is_usable).map(|entry| entry.address).collect();
     usable.sort();
     usable.dedup();
@@ -83,12 +86,22 @@ pub fn usable(entries: &[GidEntry]) -> Vec<Ipv6Addr> {
 }
 
 /// True for addresses that other links can route to.
-fn is_global(address: Ipv6Addr) -> bool {
-    let is_special = address.is_unspecified()
-        || address.is_loopback()
-        || address.is_multicast()
-        || address.is_unicast_link_local()
-        || address.to_ipv4_mapped().is_some();
+fn is_routable(address: Ipv6Addr) -> bool {
+    let is_special = match address.to_canonical() {
+        IpAddr::V6(address) => {
+            address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_unicast_link_local()
+        }
+        IpAddr::V4(address) => {
+            address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_broadcast()
+                || address.is_link_local()
+        }
+    };
     !is_special
 }
 
@@ -116,6 +129,8 @@ mod tests {
     fn the_entry_of_roce_v2_is_chosen() {
         assert_eq!(choose(&table(), address("2001:db8::1")).expect("an entry").index, 5);
         assert_eq!(choose(&table(), address("fd00:1::1")).expect("an entry").index, 7);
+        // Its packets are IPv4, those of the entry before InfiniBand's.
+        assert_eq!(choose(&table(), address("::ffff:192.0.2.1")).expect("an entry").index, 3);
     }
 
     #[test]
@@ -136,7 +151,10 @@ mod tests {
 
     #[test]
     fn addresses_that_groups_do_not_reach_are_refused() {
-        for text in ["fe80::5054:ff:fe00:1", "::ffff:192.0.2.1", "ff0e::1", "::", "::1"] {
+        let of_ipv6 = ["fe80::5054:ff:fe00:1", "ff0e::1", "::", "::1"];
+        let of_ipv4 = ["169.254.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1"];
+        for text in of_ipv6.map(str::to_owned).into_iter().chain(of_ipv4.map(|text| format!("::ffff:{text}"))) {
+            let text = text.as_str();
             assert_eq!(choose(&table(), address(text)), Err(GidProblem::NotGlobal), "{text}");
         }
     }
@@ -149,10 +167,11 @@ mod tests {
 
     #[test]
     fn an_unknown_address_is_answered_by_the_usable_ones() {
+        let usable = ["::ffff:192.0.2.1", "2001:db8::1", "fd00:1::1"];
         let problem = choose(&table(), address("2001:db8::9")).expect_err("no such address");
-        assert_eq!(problem, GidProblem::NotFound(vec![address("2001:db8::1"), address("fd00:1::1")]));
-        assert!(problem.to_string().starts_with("devices have 2001:db8::1, fd00:1::1; "), "{problem}");
+        assert_eq!(problem, GidProblem::NotFound(usable.map(address).to_vec()));
+        assert!(problem.to_string().starts_with("devices have 192.0.2.1, 2001:db8::1, fd00:1::1; "), "{problem}");
         let none = choose(&[], address("2001:db8::9")).expect_err("no such address");
-        assert!(none.to_string().starts_with("no device has a global IPv6 address"), "{none}");
+        assert!(none.to_string().starts_with("no device has an address for RoCE v2"), "{none}");
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::checksum::Update;
 use crate::codepoints::ROCEV2_PORT;
-use crate::icrc::{Icrc, Shift, between_versions};
+use crate::icrc::{Delta, Icrc, Shift, between_versions};
 use crate::ipv4::{Ipv4, Ipv4View, header_checksum};
 use crate::ipv6::{Ipv6, Ipv6View, NextHeader};
 use crate::udp::UdpView;
@@ -113,6 +113,39 @@ pub fn ipv4_header(ipv6: &Ipv6View) -> Result<Ipv4View, NotTranslated> {
 pub fn icrc_in_other_version(ipv6: &Ipv6View, udp_length: u16, icrc: Icrc) -> Result<Icrc, NotTranslated> {
     let behind = Shift::octets(udp_length.saturating_sub(Icrc::LEN as u16));
     Ok(icrc.changed_by(between_versions(&ipv4_header(ipv6)?, ipv6).then(behind)))
+}
+
+/// Whether an ICRC is that of a datagram in IPv4 with some Identification, given that with Identification 0. Receivers
+/// whose socket does not tell the Identification, which the ICRC covers, verify 16 bits of the 32 by this (D292).
+pub fn is_icrc_of_any_identification(udp_length: u16, icrc_without: Icrc, icrc: Icrc) -> bool {
+    /// Octets of an IPv4 header behind the Identification.
+    const BEHIND_IDENTIFICATION: u16 = Ipv4View::LEN as u16 - 6;
+    let behind = Shift::octets(udp_length.saturating_add(BEHIND_IDENTIFICATION).saturating_sub(Icrc::LEN as u16));
+    let difference = |bit: u32| {
+        let delta = Delta::between(&[0; 2], &(1_u16 << bit).to_be_bytes()).then(behind);
+        u32::from_be_bytes(icrc_without.changed_by(delta).0) ^ u32::from_be_bytes(icrc_without.0)
+    };
+    // Each bit of the Identification changes the ICRC by a value of its own, whatever the others are: the difference is
+    // reduced by those values, each cleared of the leading bits of those before.
+    let mut basis: [u32; 16] = [0; 16];
+    for bit in 0..16 {
+        let value = reduced(difference(bit), &basis);
+        if let Some(place) = basis.get_mut(bit as usize) {
+            *place = value;
+        }
+    }
+    reduced(u32::from_be_bytes(icrc_without.0) ^ u32::from_be_bytes(icrc.0), &basis) == 0
+}
+
+/// Clears the leading bit of each value of a basis; zeros are none.
+fn reduced(mut value: u32, basis: &[u32]) -> u32 {
+    for of_basis in basis {
+        let leading = of_basis.checked_ilog2().map_or(0, |place| 1 << place);
+        if value & leading != 0 {
+            value ^= of_basis;
+        }
+    }
+    value
 }
 
 fn rocev2(octets: &[u8], len: usize) -> Result<&UdpView, NotTranslated> {

@@ -20,12 +20,19 @@ pub(super) struct Messages {
 impl Messages {
     pub(super) fn at(proxy: Ipv6Addr) -> Result<Self> {
         let socket = UdpSocket::bind(proxy, ROCEV2_PORT, Segmentation::Software).with_context(|| {
+            let proxy = proxy.to_canonical();
+            let length = if proxy.is_ipv4() { 32 } else { 128 };
             format!(
-                "cannot receive at {proxy}, port {ROCEV2_PORT}: the Proxy Address has to be one of this host (ip -6 \
-                 address add {proxy}/128 dev lo), without soft-RoCE, which has the port for all addresses"
+                "cannot receive at {proxy}, port {ROCEV2_PORT}: the Proxy Address has to be one of this host (ip \
+                 address add {proxy}/{length} dev lo), without soft-RoCE, which has the port for all addresses"
             )
         })?;
         Ok(Messages { socket, proxy, batch: ReceiveBatch::new(), psn: Psn::new(0) })
+    }
+
+    /// The Proxy Address.
+    pub(super) fn proxy(&self) -> Ipv6Addr {
+        self.proxy
     }
 
     /// Waits for messages, this long at most, and returns what came.

@@ -11,7 +11,7 @@ use srdma_cm::{Action, DatagramError, End, Exchange, Exchanges, Group, Party, Re
 use srdma_group::PsnOffset;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as Clock};
 
@@ -31,7 +31,8 @@ pub(super) struct Served {
 /// The line when the client is connected, for `--json`.
 #[derive(Serialize)]
 struct Connected {
-    connected: Ipv6Addr,
+    connected: IpAddr,
+    proxy: IpAddr,
 }
 
 /// Serves clients, one after the other.
@@ -167,9 +168,10 @@ impl Service {
                 Action::Send(to, mad) => self.messages.send(to, &mad),
                 Action::MakeGroup(group) => self.state.make(&group),
                 Action::Connected => {
-                    let connected = self.state.connects()?;
+                    let connected = self.state.connects()?.to_canonical();
+                    let proxy = self.messages.proxy().to_canonical();
                     print_line(&if self.says_json {
-                        serde_json::to_string(&Connected { connected })?
+                        serde_json::to_string(&Connected { connected, proxy })?
                     } else {
                         format!("{connected} is connected")
                     })?;
@@ -240,7 +242,7 @@ impl State {
         match party {
             Party::Client => "the client".to_owned(),
             Party::Server(at) => match self.servers.get(at) {
-                Some(address) => format!("server {address}"),
+                Some(address) => format!("server {}", address.to_canonical()),
                 None => format!("server {at}"),
             },
         }

@@ -23,11 +23,15 @@ const PROXY: [&str; 4] = ["--proxy", "2001:db8:cc::1", "--port", "7471"];
 #[test]
 fn options_that_make_no_group() {
     let with = |servers: &'static str| [&PROXY[..], &["--servers", servers]].concat();
-    is_refused(&with("r1"), "expected an IPv6 address, or one with its port, such as [2001:db8::1]:7471");
+    is_refused(&with("r1"), "expected an address, or one with its port, such as [2001:db8::1]:7471 or 192.0.2.1:7471");
     is_refused(&with("fe80::1"), "no receiver can have the address fe80::1");
     is_refused(&with("2001:db8::1,2001:db8::1"), "an address of its own");
     is_refused(&["--proxy", "2001:db8:cc::1", "--port", "0", "--servers", "2001:db8::1"], "--port");
     is_refused(&PROXY, "--servers");
+    is_refused(&with("2001:db8::1,192.0.2.1"), "of the IP version of --proxy");
+    is_refused(&["--proxy", "10.0.0.1", "--port", "1", "--servers", "2001:db8::1"], "of the IP version of --proxy");
+    let twice = ["--proxy", "10.0.0.1,10.0.0.1", "--port", "1", "--servers", "192.0.2.1"];
+    is_refused(&twice, "--proxy: each client at the same time needs a Proxy Address of its own");
 }
 
 /// Options that make a group: the controller is asked.

@@ -116,6 +116,16 @@ impl Network {
         self.group(&[&of_source[..], &others].concat())
     }
 
+    /// Options of a packet driver at a host.
+    fn raw(&self, host: &str) -> [String; 4] {
+        let (_, _, node, _) = HOSTS.iter().find(|(name, ..)| *name == host).expect("a host");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.lab.namespace(&node.to_uppercase()), "cat"]);
+        let output = command.arg(format!("/sys/class/net/{}/address", host.to_lowercase())).output().expect("ip runs");
+        let mac = String::from_utf8(output.stdout).expect("text").trim().to_owned();
+        ["--raw".to_owned(), (*node).to_owned(), "--next-hop-mac".to_owned(), mac]
+    }
+
     fn starts(&self, host: &str, arguments: &[&str]) -> Child {
         let mut command = self.inside(host);
         command.args(arguments).args(["--json", "--timeout", "50s"]);
@@ -228,4 +238,49 @@ fn hosts_of_ipv4_have_a_group() {
             network.lab.status("N4")
         );
     }
+}
+
+/// D293: with packet sockets at the source and at one of two receivers; what needs extension headers is refused.
+#[test]
+#[ignore = "needs root"]
+fn packet_sockets_of_ipv4_have_a_group() {
+    let network = Network::start("auto");
+    let created = network.creates(PROXY);
+    let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");
+    let url = format!("{URL}/{}", created["id"]);
+    let [of_source, of_receiver] = ["S1", "R1"].map(|host| network.raw(host));
+    let with = |arguments: &[&str], raw: &[String; 4]| -> Vec<String> {
+        arguments.iter().map(|word| (*word).to_owned()).chain(raw.iter().cloned()).collect()
+    };
+    let refused = with(&["recv", "--group", &url, "--return-traces", "20us"], &of_receiver);
+    let refused = network.inside("R1").args(refused).output().expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("an IPv4 address: --return-traces is for IPv6"), "{text}");
+
+    let capturing = network.lab.starts_capture();
+    let receivers = [("R1", true), ("R3", false)].map(|(host, is_raw)| {
+        let copy = network.path(host);
+        let mut arguments = vec!["recv", "--group", &url, "--out", copy.to_str().expect("UTF-8")];
+        arguments.extend(of_receiver.iter().map(String::as_str).filter(|_| is_raw));
+        (host, network.starts(host, &arguments))
+    });
+    let file = network.path("data");
+    let arguments = ["send", file.to_str().expect("UTF-8"), "--group", &url, "--receivers", "2", "--commit"];
+    let arguments = with(&arguments, &of_source);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let source = result(network.starts("S1", &arguments), "S1");
+    for (host, receiver) in receivers {
+        let received = result(receiver, host);
+        assert_eq!((&received["sha256"], &received["matches"]), (&source["sha256"], &Value::Bool(true)), "{host}");
+        assert!(fs::read(network.path(host)).expect("a copy") == data(), "{host}");
+    }
+    capturing.ends();
+    let packets = (OCTETS / 4096) as u64;
+    let at_source = judged(&network.lab.capture("S1-N6"));
+    assert!(count(&at_source, &format!("{SOURCE} {PROXY}")) >= packets, "{at_source}");
+    let at_receiver = judged(&network.lab.capture("N1-R1"));
+    assert!(count(&at_receiver, &format!("{PROXY} 10.2.1.1")) >= packets, "{at_receiver}");
+    assert!(count(&at_receiver, &format!("10.2.1.1 {PROXY}")) >= 1, "{at_receiver}");
+    assert_eq!(source["send_errors"], 0, "{source}");
 }

@@ -4,20 +4,9 @@
 mod site;
 
 use serde_json::Value;
-use site::{Hosts, Running, Site, versions};
+use site::{Hosts, IpVersion, Running, Site, versions};
 use srdma_capi as _;
 
-/// Proxy Addresses of the cases: that of a group is free again when all nodes have left it.
-const PROXIES: [&str; 8] = [
-    "2001:db8:cc::1",
-    "2001:db8:cc::2",
-    "2001:db8:cc::3",
-    "2001:db8:cc::4",
-    "2001:db8:cc::5",
-    "2001:db8:cc::6",
-    "2001:db8:cc::7",
-    "2001:db8:cc::8",
-];
 const MIB: u64 = 1 << 20;
 
 /// Octets that are sent to five receivers.
@@ -29,14 +18,28 @@ fn total_octets() -> u64 {
 #[test]
 #[ignore = "needs root"]
 fn endpoints_on_sockets_pass_the_cases_of_providers() {
-    cases(&Site::start(Hosts::Namespaces));
+    cases(&Site::start(Hosts::Namespaces, IpVersion::Ipv6));
+}
+
+/// D272, D275: the same in groups of IPv4 hosts.
+#[test]
+#[ignore = "needs root"]
+fn endpoints_on_ipv4_sockets_pass_the_cases_of_providers() {
+    cases(&Site::start(Hosts::Namespaces, IpVersion::Ipv4));
 }
 
 /// D185: one that joins later is connected at its join point.
 #[test]
 #[ignore = "needs root"]
 fn queue_pairs_of_devices_pass_the_cases_of_providers() {
-    cases(&Site::start(Hosts::Guests));
+    cases(&Site::start(Hosts::Guests, IpVersion::Ipv6));
+}
+
+/// D272, D273: queue pairs with IPv4-mapped GIDs, whose packets are IPv4, are members of groups of IPv4.
+#[test]
+#[ignore = "needs root"]
+fn queue_pairs_with_ipv4_gids_pass_the_cases_of_providers() {
+    cases(&Site::start(Hosts::Guests, IpVersion::Ipv4));
 }
 
 fn cases(site: &Site) {
@@ -45,8 +48,8 @@ fn cases(site: &Site) {
     full_slots(site);
     ranks(site);
     evicted(site);
-    file_to_group(site, "write", PROXIES[4]);
-    file_to_group(site, "send", PROXIES[5]);
+    file_to_group(site, "write", &site.proxy(5));
+    file_to_group(site, "send", &site.proxy(6));
     file_to_peer(site);
     directory(site);
     whole(site);
@@ -104,7 +107,7 @@ fn errors(site: &Site) {
 /// D171, D173: a buffer that changes while it is sent is rejected by each receiver, and the next version is right.
 fn damaged(site: &Site) {
     let octets = (4 * MIB).to_string();
-    let words = ["source", PROXIES[0], "2", "3", &octets, "damage", "2"];
+    let words = ["source", &site.proxy(1), "2", "3", &octets, "damage", "2"];
     let (source, _, receivers) = group(site, "damaged", &words, [("R1", &[]), ("R4", &[])]);
     println!("damaged: {:?}", source.ends());
     for receiver in &receivers {
@@ -118,7 +121,7 @@ fn damaged(site: &Site) {
 /// D172, D175, D183: a receiver whose slots are full holds the source, and its versions stay as they are.
 fn full_slots(site: &Site) {
     let (octets, file) = (MIB.to_string(), site.path("release"));
-    let words = ["source", PROXIES[1], "3", "6", &octets, "stall", "60000"];
+    let words = ["source", &site.proxy(2), "3", "6", &octets, "stall", "60000"];
     let hold = ["hold", file.as_str()];
     let receivers: [(&str, &[&str]); 3] = [("R1", &[]), ("R3", &hold), ("R5", &["memory", "2097664"])];
     let (source, _, [first, holding, own]) = group(site, "full", &words, receivers);
@@ -141,7 +144,7 @@ fn full_slots(site: &Site) {
 /// D199: three processes of a host share its receiver; one of them, which is not the owner, keeps its versions.
 fn ranks(site: &Site) {
     let (octets, file, directory) = (MIB.to_string(), site.path("rank-release"), site.path("ranks"));
-    let words = ["source", PROXIES[7], "2", "6", &octets, "stall", "60000"];
+    let words = ["source", &site.proxy(8), "2", "6", &octets, "stall", "60000"];
     let shared = ["shared", directory.as_str()];
     let (source, group, [owner]) = group(site, "ranks", &words, [("R1", &shared)]);
     let starts = |host: &str, name: &str, more: &[&str]| {
@@ -170,7 +173,7 @@ fn ranks(site: &Site) {
 /// A receiver that keeps its versions for longer than `t_stall` is evicted; what it has stays as it is.
 fn evicted(site: &Site) {
     let (octets, never) = (MIB.to_string(), site.path("never"));
-    let words = ["source", PROXIES[2], "2", "5", &octets, "stall", "2000", "pause", "700"];
+    let words = ["source", &site.proxy(3), "2", "5", &octets, "stall", "2000", "pause", "700"];
     let hold = ["hold", never.as_str()];
     let receivers: [(&str, &[&str]); 2] = [("R2", &[]), ("R4", &hold)];
     let (source, _, [other, holding]) = group(site, "evicted", &words, receivers);
@@ -187,7 +190,7 @@ fn whole(site: &Site) {
     let octets = 8 * MIB;
     let count = total_octets() / octets;
     let (octets, versions_wanted) = (octets.to_string(), count.to_string());
-    let words = ["source", PROXIES[3], "5", &versions_wanted, &octets, "pause", "1000"];
+    let words = ["source", &site.proxy(4), "5", &versions_wanted, &octets, "pause", "1000"];
     let slow = ["slow", "300"];
     let receivers: [(&str, &[&str]); 5] = [("R1", &[]), ("R2", &[]), ("R3", &slow), ("R4", &[]), ("R5", &[])];
     let (source, group, mut receivers) = group(site, "whole", &words, receivers);
@@ -250,20 +253,19 @@ fn file_to_group(site: &Site, operation: &str, proxy: &str) {
 
 /// `srdma send` and `srdma recv` without a controller; on devices each prints the number of its queue pair.
 fn file_to_peer(site: &Site) {
-    let device = site.device();
+    let (device, address) = (site.device(), site.source());
     let file = site.path("peer-info");
     let (source, qpn) = if device.is_empty() {
         (None, 0x11)
     } else {
         site.lab.guest_shell("S1", &format!("mkfifo {file}"));
-        let line = format!("send --random 1000003 --peer-info {file} --address 2001:db8:aa::1 --json {device}");
+        let line = format!("send --random 1000003 --peer-info {file} --address {address} --json {device}");
         let source = site.starts_srdma("S1", "send-peer", &line);
         let lines = source.waits("its queue pair", |lines| object(lines, "qpn").is_some());
         (Some(source), object(&lines, "qpn").expect("it has one")["qpn"].as_u64().expect("a number"))
     };
-    let line = format!(
-        "recv --peer 2001:db8:aa::1 --peer-qpn {qpn} --psn 0xfffff0 --path-mtu 1024 --size 2MiB --json {device}"
-    );
+    let line =
+        format!("recv --peer {address} --peer-qpn {qpn} --psn 0xfffff0 --path-mtu 1024 --size 2MiB --json {device}");
     let receiver = site.starts_srdma("R2", "recv-peer", &line);
     let info = receiver.waits("its properties", |lines| object(lines, "rkey").is_some());
     let info = object(&info, "rkey").expect("they are there").to_string();
@@ -279,8 +281,7 @@ fn file_to_peer(site: &Site) {
 
 /// `srdma push` and `srdma pull`.
 fn directory(site: &Site) {
-    let device = site.device();
-    let proxy = PROXIES[6];
+    let (device, proxy) = (site.device(), site.proxy(7));
     let line = format!("push /etc/libibverbs.d --proxy {proxy} --receivers 2 --path-mtu 1024 --json {device}");
     let line = if device.is_empty() { line.replace("/etc/libibverbs.d", "/etc/apt") } else { line };
     let source = site.starts_srdma("S1", "push", &line);

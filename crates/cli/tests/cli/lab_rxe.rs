@@ -89,3 +89,17 @@ fn soft_roce_hosts_receive_through_a_controllers_tree() {
         assert_eq!((count("headend"), count("transit"), count("edge")), (1, 2, 3), "{result}");
     }
 }
+
+/// D272, D273: their queue pairs have IPv4-mapped GIDs, so that their packets are IPv4, also those of the unicast
+/// transfer beside the group's.
+#[test]
+#[ignore = "needs root"]
+fn soft_roce_hosts_of_ipv4_receive_through_a_controllers_tree() {
+    let instance = Instance::of("figure1-ipv4-rxe", "write");
+    let result = instance.run(&["--op", "write", "--list", "tlv", "--compare", "unicast"]);
+    check(&result);
+    assert_eq!(result["unicast"]["is_identical"], true, "{result}");
+
+    let instance = Instance::of("figure1-ipv4-rxe", "send");
+    check(&instance.run(&["--op", "send", "--list", "provisioned"]));
+}

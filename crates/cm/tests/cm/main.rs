@@ -2,6 +2,7 @@
 
 mod garbage;
 mod golden;
+mod ipv4;
 mod network;
 mod peers;
 mod refused;

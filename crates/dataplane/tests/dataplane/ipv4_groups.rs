@@ -4,12 +4,15 @@
 use crate::common::group::{self, BASE, EDGE, HEADEND, REGION, SID, address};
 use crate::common::{Bench, golden, port_mac};
 use proptest::prelude::*;
+use srdma_capture::Reader;
 use srdma_dataplane::*;
 use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
 use srdma_testkit::ipv4_groups as model;
 use srdma_testkit::{checksums, multicast};
 use srdma_wire::{MacAddress, PathMtu, Prefix};
+use std::fs::File;
+use std::io::BufReader;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -367,6 +370,67 @@ fn the_proxy_address_goes_with_its_group() {
     up[24..40].copy_from_slice(&mapped(PROXY).octets());
     bench.send(1, &up);
     assert_eq!(only_drop(&bench, 1), "no_route");
+}
+
+/// The REQ of a soft-RoCE host (`testdata/cm/rxe_ipv4.pcap`), from one of these hosts to the Proxy Address, with a time
+/// to live.
+fn cm_request(source: &str, ttl: u8) -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/cm/rxe_ipv4.pcap");
+    let mut reader = Reader::new(BufReader::new(File::open(path).unwrap())).unwrap();
+    let mut packet = reader.next().unwrap().unwrap().octets[14..].to_vec();
+    assert!(packet.len() == 308 && packet[4..6] != [0, 0], "numbered, as Linux does it");
+    packet[8] = ttl;
+    packet[12..16].copy_from_slice(&source.parse::<Ipv4Addr>().unwrap().octets());
+    packet[16..20].copy_from_slice(&PROXY.parse::<Ipv4Addr>().unwrap().octets());
+    model::sealed(packet)
+}
+
+/// D292: connection management goes to the host that answers it, as an atomic datagram, from the source and from
+/// receivers; without a host, or a route to it, it is dropped.
+#[test]
+fn connection_management_goes_to_its_host() {
+    let host = "10.0.0.1";
+    let forwarded = |packet: &[u8]| {
+        let mut packet = packet.to_vec();
+        packet[4..6].fill(0);
+        packet[8] -= 1;
+        model::sealed(packet)
+    };
+    let with = |cm_host: Option<&str>, is_reachable: bool| {
+        let mut bench = Bench::with(HEADEND, 3, |config| {
+            config.ports[0].addresses = vec![mapped("10.1.0.254")];
+            config.cm_host = Some(address("2001:db8:c::1"));
+            config.cm_host_ipv4 = cm_host.map(mapped);
+        });
+        neighbour(&mut bench, 0, SOURCE);
+        bench.route("5f00:0:1::/48", 1);
+        bench.route("2001:db8:c::/48", 1);
+        if is_reachable {
+            neighbour(&mut bench, 2, host);
+        }
+        add(&mut bench, record(&receivers()), 0);
+        bench
+    };
+    let mut bench = with(Some(host), true);
+    for (port, source) in [(0, SOURCE), (1, RECEIVERS[0].0)] {
+        let packet = cm_request(source, 63);
+        assert_eq!(bench.send(port, &packet), [(2, forwarded(&packet))], "{source}");
+    }
+    assert_eq!(bench.send(0, &captured()[WRITE]).len(), 1, "data go down");
+    let mut damaged = cm_request(SOURCE, 63);
+    damaged[100] ^= 1;
+    let sent = bench.send(0, &damaged);
+    assert_ne!(sent[0].1, model::sealed(sent[0].1.clone()), "damage stays damage");
+
+    let mut without_host = with(None, true);
+    assert_eq!(without_host.send(0, &cm_request(SOURCE, 63)), []);
+    assert_eq!(only_drop(&without_host, 0), "not_rocev2");
+    let mut without_route = with(Some(host), false);
+    without_route.send(0, &cm_request(SOURCE, 63));
+    assert_eq!(only_drop(&without_route, 0), "no_route");
+    let mut last = with(Some(host), true);
+    last.send(0, &cm_request(SOURCE, 1));
+    assert_eq!(only_drop(&last, 0), "hop_limit_exceeded");
 }
 
 fn any_receivers() -> impl Strategy<Value = Vec<multicast::Receiver>> {

@@ -16,7 +16,7 @@ use srdma_verbs::{
     AckTimeout, Completion, CompletionQueue, Device, Event, LocalAddress, ProtectionDomain, QueuePair,
     QueuePairOptions, ReadyToReceive, ReadyToSend, VerbsError, WorkError,
 };
-use srdma_wire::Psn;
+use srdma_wire::{Psn, host_address};
 use std::convert::Infallible;
 use std::io;
 use std::net::Ipv6Addr;
@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A device by its name, such as `mlx5_0` or `rxe0`, or by an address of it.
+/// A device by its name, such as `mlx5_0` or `rxe0`, or by an address of it, of IPv4 an IPv4-mapped one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DeviceName {
@@ -36,7 +36,7 @@ impl FromStr for DeviceName {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| DeviceName::Name(text.to_owned()), DeviceName::Address))
+        Ok(host_address(text).map_or_else(|| DeviceName::Name(text.to_owned()), DeviceName::Address))
     }
 }
 
@@ -145,6 +145,8 @@ mod tests {
         assert_eq!(parse("rxe0"), DeviceName::Name("rxe0".to_owned()));
         let address = "2001:db8::1".parse().expect("an address");
         assert_eq!(parse("2001:db8::1"), DeviceName::Address(address));
+        let of_ipv4 = "::ffff:192.0.2.1".parse().expect("an address");
+        assert_eq!(parse("192.0.2.1"), DeviceName::Address(of_ipv4));
         assert_eq!(parse("2001:db8::1").address(None, None).expect("no route is needed"), Some(address));
         let other = "2001:db8::2".parse().expect("an address");
         assert_eq!(parse("rxe0").address(Some(other), None).expect("no route is needed"), Some(other));

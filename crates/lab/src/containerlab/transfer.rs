@@ -176,9 +176,9 @@ fn of_controller(
         let policy = lists.map_err(|error| LabError::Group(error.to_string()))?;
         let mut words = vec![
             "create --json".to_owned(),
-            format!("--source={}", address(topology, group.source)?),
+            format!("--source={}", address(topology, group.source)?.to_canonical()),
             format!("--source-qpn={SOURCE_QPN:#x}"),
-            format!("--proxy={}", group.proxy),
+            format!("--proxy={}", group.proxy.to_canonical()),
             format!("--designated-qpn={:#x}", group.designated_qpn.get()),
             format!("--psn={:#x}", group.initial_psn.get()),
             format!("--path-mtu={path_mtu}"),

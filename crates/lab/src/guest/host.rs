@@ -4,13 +4,14 @@ use super::load::Load;
 use super::peer::{Peer, PeerOptions, QueuePair, Work};
 use super::{Guest, GuestPlan, Port};
 use crate::error::{LabError, Result};
-use crate::group::{Member, REGION_BASE, REGION_RKEY};
+use crate::group::{self, Member, REGION_BASE, REGION_RKEY};
 use crate::host::{Host, HostOutcome, Role, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::topology::{Operation, Topology, Transfer};
 use srdma_group::ReceiverRegion;
 use srdma_wire::Psn;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 /// Six guests boot in a quarter of a minute on two processors that have nothing else to do.
@@ -31,6 +32,8 @@ pub(super) const ANY_PSN: Psn = Psn::new(0x1000);
 /// A host that is a guest.
 pub(crate) struct GuestHost {
     plan: GuestPlan,
+    /// Its address in the transfer.
+    address: Ipv6Addr,
     role: Role,
     terms: Option<Terms>,
     guest: Option<Guest>,
@@ -43,8 +46,8 @@ pub(crate) struct GuestHost {
 impl GuestHost {
     /// The guest at a node, which has an address and a link.
     pub(crate) fn new(topology: &Topology, node: usize, role: Role) -> Option<Self> {
-        let plan = GuestPlan::of(topology, node)?;
-        Some(GuestHost { plan, role, terms: None, guest: None, peer: None, load: None, is_waiting: false })
+        let (plan, address) = (GuestPlan::of(topology, node)?, group::address(topology, node).ok()?);
+        Some(GuestHost { plan, address, role, terms: None, guest: None, peer: None, load: None, is_waiting: false })
     }
 
     fn parts(&mut self) -> Result<(&Terms, &mut Peer, QueuePair)> {
@@ -123,7 +126,7 @@ impl Host for GuestHost {
             return Err(problem(&self.plan.node, "it has not been started".to_owned()));
         };
         guest.wait(BOOT_PATIENCE, interrupt)?;
-        let mut peer = guest.shell(Port::Lab)?.into_peer(options(&terms.transfer))?;
+        let mut peer = guest.shell(Port::Lab)?.into_peer(options(&terms.transfer, self.address))?;
         let pair = peer.open(match self.role {
             Role::Source => terms.sender.first_psn,
             Role::Receiver(_) => ANY_PSN,
@@ -174,8 +177,9 @@ impl Host for GuestHost {
 }
 
 /// Options of a guest's RDMA program for a transfer.
-pub(super) fn options(transfer: &Transfer) -> PeerOptions {
-    PeerOptions { octets: transfer.size_octets, path_mtu: transfer.path_mtu, ack_timeout: ACK_TIMEOUT }
+pub(super) fn options(transfer: &Transfer, address: Ipv6Addr) -> PeerOptions {
+    let (octets, path_mtu) = (transfer.size_octets, transfer.path_mtu);
+    PeerOptions { octets, path_mtu, ack_timeout: ACK_TIMEOUT, address: Some(address) }
 }
 
 fn problem(node: &str, problem: String) -> LabError {

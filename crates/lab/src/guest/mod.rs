@@ -36,7 +36,7 @@ use crate::process::{self, Process};
 use crate::topology::{Link, Topology};
 use channel::Channel;
 use std::fs;
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -56,26 +56,28 @@ pub struct GuestPlan {
     /// The interface there that becomes the guest's. It must have no address.
     pub interface: String,
     /// The guest's addresses, a global one first, and the lengths of the prefixes that it takes for on-link.
-    pub addresses: Vec<(Ipv6Addr, u8)>,
-    /// Its default gateway.
-    pub gateway: Option<Ipv6Addr>,
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Its default gateways, one of each version at most.
+    pub gateways: Vec<IpAddr>,
     /// The MTU of its interface.
     pub mtu: u32,
 }
 
 impl GuestPlan {
-    /// The guest at a node of a topology. Its addresses are the node's first address and the link-local address of its
-    /// end of the link, which is the next hop of routes to it; the far end is its gateway. `None` for a node without
-    /// link or address.
+    /// The guest at a node of a topology. Its addresses are the node's first address, the link-local address of its end
+    /// of the link, which is the next hop of routes to it, and others of that end; the far end is its gateway. `None`
+    /// for a node without link or address.
     pub fn of(topology: &Topology, node: usize) -> Option<Self> {
         let at_node = |link: &Link| Side::BOTH.into_iter().find(|side| side.of(link).node == node);
         let (link, side) = topology.links.iter().find_map(|link| Some((link, at_node(link)?)))?;
         let address = *topology.nodes[node].addresses.first()?;
+        let more = side.of(link).addresses.iter().copied();
+        let ipv4 = topology.ipv4_gateway(node).map(IpAddr::from);
         Some(GuestPlan {
             node: topology.nodes[node].name.clone(),
             interface: side.of(link).interface.clone(),
-            addresses: vec![(address, 128), (side.link_local(), 64)],
-            gateway: Some(side.other().link_local()),
+            addresses: [(address.into(), 128), (side.link_local().into(), 64)].into_iter().chain(more).collect(),
+            gateways: [side.other().link_local().into()].into_iter().chain(ipv4).collect(),
             mtu: link.mtu,
         })
     }
@@ -237,7 +239,7 @@ fn attach(namespace: &str, interface: &str, mtu: u32) -> Result<()> {
 }
 
 fn qemu(image: &Image, plan: &GuestPlan, directory: &Path) -> Vec<String> {
-    let GuestPlan { node, addresses, gateway, mtu, .. } = plan;
+    let GuestPlan { node, addresses, gateways, mtu, .. } = plan;
     let list: Vec<String> = addresses.iter().map(|(address, length)| format!("{address}/{length}")).collect();
     // The first options make the boot short. Those of the clock make it right: a busy machine lets the guest measure
     // its processor's clock wrongly, even eightfold, while the rates of the HPET are known.
@@ -247,10 +249,15 @@ fn qemu(image: &Image, plan: &GuestPlan, directory: &Path) -> Vec<String> {
          host={node} addresses={} mtu={mtu}",
         list.join(",")
     );
-    if let Some(gateway) = gateway {
-        kernel_line += &format!(" gateway={gateway}");
+    let list: Vec<String> = gateways.iter().map(IpAddr::to_string).collect();
+    if !list.is_empty() {
+        kernel_line += &format!(" gateways={}", list.join(","));
     }
-    let [.., a, b, c] = addresses.first().map_or([0; 16], |(address, _)| address.octets());
+    let octets = |address: &IpAddr| match address {
+        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+    };
+    let [.., a, b, c] = addresses.first().map_or([0; 16], |(address, _)| octets(address));
     let mac = format!("52:54:00:{a:02x}:{b:02x}:{c:02x}");
     let mut words: Vec<String> = [
         "qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -machine pc,usb=off -accel tcg -cpu max -smp 1",

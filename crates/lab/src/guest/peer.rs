@@ -20,6 +20,8 @@ pub struct PeerOptions {
     /// Exponent of the time after which the requester sends again: 4.096 µs · 2^n. Below 17, which is half a second, it
     /// fires under emulation without cause.
     pub ack_timeout: u8,
+    /// The GID of its queue pairs, of IPv4 an IPv4-mapped one; without, the first global one of IPv6.
+    pub address: Option<Ipv6Addr>,
 }
 
 /// A buffer, and the queue pairs of a host that use it.

@@ -44,8 +44,9 @@ impl Shell {
     ///
     /// If it finds no RDMA device or no memory.
     pub fn into_peer(mut self, options: PeerOptions) -> Result<Peer> {
-        let PeerOptions { octets, path_mtu, ack_timeout } = options;
-        self.channel.send(&format!("exec peer {octets} {path_mtu} {ack_timeout} 2>&1"))?;
+        let PeerOptions { octets, path_mtu, ack_timeout, address } = options;
+        let address = address.map(|address| format!(" {address}")).unwrap_or_default();
+        self.channel.send(&format!("exec peer {octets} {path_mtu} {ack_timeout}{address} 2>&1"))?;
         Peer::new(self.channel)
     }
 }

@@ -6,6 +6,7 @@ use super::load::Load;
 use super::peer::{Peer, Work};
 use super::{Guest, Port};
 use crate::error::Result;
+use crate::group::address;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::topology::{Operation, Transfer};
@@ -40,7 +41,10 @@ pub fn unicast(
 ) -> Result<Unicast> {
     let octets = transfer.size_octets;
     let limit = Duration::from_secs(transfer.timeout_s);
-    let peer = |node: usize| Guest::at(lab, node)?.shell(Port::Lab)?.into_peer(options(transfer));
+    let peer = |node: usize| {
+        let options = options(transfer, address(lab.topology(), node)?);
+        Guest::at(lab, node)?.shell(Port::Lab)?.into_peer(options)
+    };
     let mut receivers = receivers.iter().map(|receiver| peer(*receiver)).collect::<Result<Vec<_>>>()?;
     let mut source = peer(source)?;
     // Other data than those that the group has brought.

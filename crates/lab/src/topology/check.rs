@@ -6,7 +6,7 @@ use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPl
 use crate::command;
 use srdma_toml_error::Problem;
 use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use toml::{Spanned, Value};
 
@@ -143,6 +143,17 @@ fn address_and_length(text: &str) -> Option<(Ipv6Addr, u8)> {
     Some((address.parse().ok()?, length))
 }
 
+/// The same of either version.
+fn interface_address(text: &str) -> Option<(IpAddr, u8)> {
+    match text.split_once('/')?.0.parse().ok()? {
+        IpAddr::V6(_) => address_and_length(text).map(|(address, length)| (address.into(), length)),
+        address @ IpAddr::V4(_) => {
+            let length = text.split_once('/')?.1.parse().ok().filter(|length| *length <= 32)?;
+            Some((address, length))
+        }
+    }
+}
+
 pub(super) fn find(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {
     match nodes.iter().position(|node| node.name == *name.get_ref()) {
         Some(position) => Ok(position),
@@ -166,10 +177,11 @@ fn link(section: &LinkSection, nodes: &[Node]) -> Checked<Link> {
         };
         let mut addresses = Vec::new();
         for text in &section.addresses[index] {
-            match address_and_length(text.get_ref()) {
+            match interface_address(text.get_ref()) {
                 Some(address) => addresses.push(address),
                 None => {
-                    return wrong(text.span().start, "expected an address with its prefix length, as 2001:db8::1/64");
+                    let expected = "expected an address with its prefix length, as 2001:db8::1/64 or 192.0.2.1/24";
+                    return wrong(text.span().start, expected);
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! The format of a topology file: one type a section, one field a key. `docs/labs.md` describes the keys.
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use srdma_node_spec::file::PolicySection;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Psn, Qpn, host_address};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -42,6 +42,12 @@ fn one_controller<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<C
         }
     }
     deserializer.deserialize_map(One).map(Some)
+}
+
+/// The address of a host; one of IPv4 becomes IPv4-mapped.
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ipv6Addr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    host_address(&text).ok_or_else(|| D::Error::custom(format!("{text:?}: expected an IPv6 or IPv4 address")))
 }
 
 fn yes() -> bool {
@@ -89,6 +95,7 @@ pub(super) struct LinkSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GroupSection {
+    #[serde(deserialize_with = "host")]
     pub(super) proxy: Ipv6Addr,
     pub(super) designated_qpn: Spanned<u32>,
     pub(super) initial_psn: Spanned<u32>,
@@ -132,6 +139,7 @@ pub(super) struct ControllerSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ControlledSection {
+    #[serde(deserialize_with = "host")]
     pub(super) proxy: Ipv6Addr,
     pub(super) designated_qpn: Spanned<u32>,
     pub(super) initial_psn: Spanned<u32>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use srdma_node_spec::file::PolicySection;
 use srdma_toml_error::FileError;
 use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// A lab: nodes, the links between them, and what may be transferred.
@@ -120,8 +120,18 @@ pub struct End {
     pub node: usize,
     /// Name of the interface there.
     pub interface: String,
-    /// Addresses of the interface with their prefix lengths, beside the link-local one.
-    pub addresses: Vec<(Ipv6Addr, u8)>,
+    /// Addresses of the interface with their prefix lengths, beside the link-local one. The first of IPv4 is its host's
+    /// in groups of IPv4.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+impl End {
+    fn ipv4_address(&self) -> Option<Ipv4Addr> {
+        self.addresses.iter().find_map(|(address, _)| match address {
+            IpAddr::V4(address) => Some(*address),
+            IpAddr::V6(_) => None,
+        })
+    }
 }
 
 /// The group of the lab's data.
@@ -280,6 +290,20 @@ impl Topology {
     /// The group that `run` has the controller create, when there is one.
     pub fn controlled_group(&self) -> Option<&ControlledGroup> {
         self.controller.as_ref().and_then(|plan| plan.group.as_ref())
+    }
+
+    /// A host's address in groups of IPv4: the first one of its links.
+    pub fn ipv4_address(&self, node: usize) -> Option<Ipv4Addr> {
+        self.ends_of(node).find_map(|(_, end, _)| end.ipv4_address())
+    }
+
+    /// The gateway of a host's IPv4 packets: the other end of its link with an IPv4 address.
+    pub(crate) fn ipv4_gateway(&self, node: usize) -> Option<Ipv4Addr> {
+        self.links.iter().find_map(|Link { ends: [a, b], .. }| {
+            let (near, far) = if a.node == node { (a, b) } else { (b, a) };
+            let gateway = far.ipv4_address();
+            gateway.filter(|_| near.node == node && near.ipv4_address().is_some())
+        })
     }
 
     /// Whether `run` has something to transfer.

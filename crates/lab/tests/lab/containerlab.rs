@@ -47,8 +47,9 @@ fn every_shipped_lab_is_exported_or_refused_by_the_name_of_its_guest() {
     assert!(exported_labs.len() >= 12, "{}", exported_labs.len());
     exported_labs.iter().for_each(|lab| drop(exported(lab)));
     let names: Vec<&str> = refused.iter().map(|lab| lab.name.as_str()).collect();
-    assert_eq!(names, ["figure1-cm-rxe", "figure1-controller-rxe", "figure1-lossy-rxe", "figure1-rxe"]);
-    let error = export(&refused[3], &refused[3].transfer, IMAGE).unwrap_err();
+    let expected = ["figure1-cm-rxe", "figure1-controller-rxe", "figure1-ipv4-rxe", "figure1-lossy-rxe", "figure1-rxe"];
+    assert_eq!(names, expected);
+    let error = export(&refused[4], &refused[4].transfer, IMAGE).unwrap_err();
     assert!(matches!(&error, LabError::Export(ExportError::Guest { node, .. }) if node == "S1"), "{error}");
     assert!(
         error.to_string().contains("`kind = \"endpoint\"`, or run the lab by `srdma lab run figure1-rxe`"),

@@ -3,7 +3,7 @@
 use srdma_lab::guest::{Guest, GuestPlan, Image, Peer, PeerOptions, Port, QueuePair, Work};
 use srdma_lab::{Instance, Interrupt, Lab, Source};
 use srdma_wire::{PathMtu, Psn};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -38,10 +38,10 @@ impl TestLab {
 
     fn start(&mut self, image: &Image, number: u16, mtu: u32) -> Guest {
         let (node, interface) = (format!("g{number}"), format!("g{}", 3 - number));
-        let ending_in = |prefix: [u16; 3]| Ipv6Addr::new(prefix[0], prefix[1], prefix[2], 0, 0, 0, 0, number);
+        let ending_in = |prefix: [u16; 3]| IpAddr::from([prefix[0], prefix[1], prefix[2], 0, 0, 0, 0, number]);
         // Neighbour discovery needs a link-local address.
         let addresses = vec![(ending_in([0x2001, 0xdb8, 1]), 64), (ending_in([0xFE80, 0, 0]), 64)];
-        let plan = GuestPlan { node, interface, addresses, gateway: None, mtu };
+        let plan = GuestPlan { node, interface, addresses, gateways: Vec::new(), mtu };
         Guest::start(&mut self.0, image, &plan).unwrap()
     }
 }
@@ -55,7 +55,7 @@ impl Drop for TestLab {
 
 /// Two peers with a connected queue pair each; `[0]` has something in its buffer.
 fn peers(guests: &[Guest; 2], path_mtu: PathMtu) -> [(Peer, QueuePair); 2] {
-    let options = PeerOptions { octets: OCTETS, path_mtu, ack_timeout: 17 };
+    let options = PeerOptions { octets: OCTETS, path_mtu, ack_timeout: 17, address: None };
     let psns = [0x1000, 0xFF_FFF0].map(Psn::new);
     let mut index = 0;
     let [mut a, mut b] = guests.each_ref().map(|guest| {
@@ -126,7 +126,7 @@ fn an_impossible_request_is_refused_with_its_reason() {
     let image = Image::provide(&mut |_| {}).unwrap();
     let guest = lab.start(&image, 1, 1500);
     guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap();
-    let options = PeerOptions { octets: OCTETS, path_mtu: PathMtu::Octets1024, ack_timeout: 17 };
+    let options = PeerOptions { octets: OCTETS, path_mtu: PathMtu::Octets1024, ack_timeout: 17, address: None };
     let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();
     let pair = peer.open(Psn::new(0)).unwrap();
     let nowhere = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 9);

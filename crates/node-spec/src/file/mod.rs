@@ -55,8 +55,8 @@ pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::{DenyListSection, SteeringSection};
 pub use value::{
-    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32,
-    Probability, Secret, ZonedAddress, parse_duration,
+    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, Ipv4HostAddress, MulticastAddress, Octets, PortName,
+    PositiveU32, Probability, Secret, ZonedAddress, parse_duration,
 };
 
 use crate::NodeSpec;

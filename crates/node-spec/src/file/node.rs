@@ -1,8 +1,8 @@
 //! `[node]`, `[daemon]`, `[[port]]`, `[[neighbour]]` and `[[hmac_key]]`.
 
 use super::{
-    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, LinkMtu, Located, PortName, Ports, Secret, U32, U64,
-    ZonedAddress, integer, is_default, unless,
+    AnyAddress, AnyPrefix, HostAddress, Integer, InterfaceName, Ipv4HostAddress, LinkMtu, Located, PortName, Ports,
+    Secret, U32, U64, ZonedAddress, integer, is_default, unless,
 };
 use crate::KeySpec;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ pub struct NodeSection {
     pub icmp_errors_per_second: Option<Located<U32>>,
     pub replication_hop_limit: Option<Located<Integer<0, 255>>>,
     pub cm_host: Option<Located<HostAddress>>,
+    pub cm_host_ipv4: Option<Located<Ipv4HostAddress>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub require_hmac: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -84,6 +85,7 @@ impl NodeSection {
             icmp_errors_per_second: unless(config.icmp_errors_per_second, default.icmp_errors_per_second, integer),
             replication_hop_limit: unless(config.replication_hop_limit, default.replication_hop_limit, integer),
             cm_host: config.cm_host.map(|host| HostAddress(host).into()),
+            cm_host_ipv4: config.cm_host_ipv4.map(|host| Ipv4HostAddress(host).into()),
             require_hmac: config.hmac == HmacPolicy::Required,
             verify_hmac: config.hmac == HmacPolicy::IfPresent,
             end_mt_cover: config.end_mt_cover,

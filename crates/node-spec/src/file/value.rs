@@ -158,6 +158,25 @@ impl Notation for AnyAddress {
     }
 }
 
+/// An IPv4 address alone, as an IPv4-mapped one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4HostAddress(pub Ipv6Addr);
+
+impl Notation for Ipv4HostAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a unicast IPv4 address such as \"192.0.2.1\", not a loopback's")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.to_canonical().to_string())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let address = text.parse().ok().filter(|address| is_ipv4_host(*address))?;
+        Some(Ipv4HostAddress(address.to_ipv6_mapped()))
+    }
+}
+
 /// Whether an interface can have an IPv4 address.
 fn is_ipv4_host(address: Ipv4Addr) -> bool {
     !address.is_multicast() && !address.is_broadcast() && address.octets()[0] != 0 && !address.is_loopback()

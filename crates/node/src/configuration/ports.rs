@@ -63,6 +63,7 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
         config.replication_hop_limit = hop_limit.value.get() as u8;
     }
     config.cm_host = section.cm_host.as_ref().map(|host| host.value.0);
+    config.cm_host_ipv4 = section.cm_host_ipv4.as_ref().map(|host| host.value.0);
     let (end_mt, mr) = (&section.end_mt_tlv_type, &section.mr_tlv_type);
     for (given, kind) in [(end_mt, &mut config.tlv_types.end_mt), (mr, &mut config.tlv_types.mr)] {
         *kind = given.as_ref().map_or(*kind, |given| given.value.get() as u8);

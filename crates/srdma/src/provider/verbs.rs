@@ -55,7 +55,7 @@ impl Choice {
         Ok(())
     }
 
-    /// The address of the device, if it has a single one.
+    /// The address of the device, if it has a single one of IPv6, as on sockets.
     pub(crate) fn only_address(&self) -> Result<Option<Ipv6Addr>> {
         let names = match &self.name {
             Some(name) => vec![name.clone()],
@@ -65,7 +65,8 @@ impl Choice {
         for name in &names {
             entries.extend(Device::open(name)?.gid_entries()?);
         }
-        let usable = gid::usable(&entries);
+        let mut usable = gid::usable(&entries);
+        usable.retain(|address| address.to_ipv4_mapped().is_none());
         Ok(<[Ipv6Addr; 1]>::try_from(usable).ok().map(|[address]| address))
     }
 

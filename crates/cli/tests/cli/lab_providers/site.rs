@@ -17,22 +17,32 @@ pub(super) enum Hosts {
     Guests,
 }
 
+/// Of the packets of groups at the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IpVersion {
+    Ipv4,
+    Ipv6,
+}
+
 /// A lab with a controller, and the program at its hosts.
 pub(super) struct Site {
     pub(super) lab: Lab,
     access: ControllerAccess,
     directory: tempfile::TempDir,
     hosts: Hosts,
+    version: IpVersion,
 }
 
 impl Site {
     /// Every link loses one frame in a hundred in each direction.
-    pub(super) fn start(hosts: Hosts) -> Self {
+    pub(super) fn start(hosts: Hosts, version: IpVersion) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let program = compile(directory.path());
-        let lab = match hosts {
-            Hosts::Namespaces => Lab::new("figure1-controller", &[]),
-            Hosts::Guests => Lab::new("figure1-controller-rxe", &[]),
+        let lab = match (hosts, version) {
+            (Hosts::Namespaces, IpVersion::Ipv6) => Lab::new("figure1-controller", &[]),
+            (Hosts::Namespaces, IpVersion::Ipv4) => Lab::of("figure1-ipv4", &in_namespaces()),
+            (Hosts::Guests, IpVersion::Ipv6) => Lab::new("figure1-controller-rxe", &[]),
+            (Hosts::Guests, IpVersion::Ipv4) => Lab::new("figure1-ipv4-rxe", &[]),
         };
         let mut arguments = vec!["--loss".to_owned(), "0.01".to_owned()];
         if hosts == Hosts::Guests {
@@ -44,9 +54,9 @@ impl Site {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let begin = Instant::now();
         lab.up_with(&arguments);
-        println!("{hosts:?}: up after {:?}", begin.elapsed());
+        println!("{hosts:?}, {version:?}: up after {:?}", begin.elapsed());
         let access = lab.controller();
-        let site = Site { lab, access, directory, hosts };
+        let site = Site { lab, access, directory, hosts, version };
         if hosts == Hosts::Guests {
             let ControllerAccess([_, token, certificate]) = &site.access;
             let copies = [(token, "/tmp/token"), (certificate, "/tmp/certificate.pem")];
@@ -58,6 +68,22 @@ impl Site {
             }
         }
         site
+    }
+
+    /// A Proxy Address, by its number: that of a group is free again when all nodes have left it.
+    pub(super) fn proxy(&self, number: u8) -> String {
+        match self.version {
+            IpVersion::Ipv4 => format!("10.255.0.{number}"),
+            IpVersion::Ipv6 => format!("2001:db8:cc::{number}"),
+        }
+    }
+
+    /// The address of S1.
+    pub(super) fn source(&self) -> &'static str {
+        match self.version {
+            IpVersion::Ipv4 => "10.1.0.1",
+            IpVersion::Ipv6 => "2001:db8:aa::1",
+        }
     }
 
     /// Makes a file that programs at a host wait for.
@@ -236,6 +262,13 @@ pub(super) fn versions(lines: &[String]) -> Vec<u64> {
         Some(number.parse().expect("a number"))
     };
     lines.iter().filter_map(number).collect()
+}
+
+/// The shipped lab of IPv4 hosts, with namespaces as hosts.
+fn in_namespaces() -> String {
+    let text = include_str!("../../../../../labs/figure1-ipv4-rxe.toml");
+    assert!(text.contains("kind = \"guest\""));
+    text.replace("kind = \"guest\"", "kind = \"endpoint\"")
 }
 
 fn run(command: &mut Command) -> String {

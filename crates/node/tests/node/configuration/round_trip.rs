@@ -128,6 +128,7 @@ fn settings(octets: &mut Octets) -> NodeConfig {
     config.end_mt_cover = octets.one_of(&[Cover::Tlvs, Cover::Rfc8754, Cover::Linux]);
     config.icmp_errors_per_second = octets.u32(0, u32::MAX);
     config.replication_hop_limit = octets.octet();
+    config.cm_host_ipv4 = octets.maybe(|octets| Ipv4Addr::new(10, 0, 0, octets.octet()).to_ipv6_mapped());
     config.cm_host = octets.maybe(|octets| Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0xc, 0, 0, 0, octets.octet().into()));
     config.marking_seed = octets.from(0, u64::MAX);
     config.repair_memory_octets = octets.from(0, u64::MAX);

@@ -43,7 +43,7 @@ fn defaults_are_those_of_the_document() {
     let configuration = parse(text).expect("right");
     let node = &configuration.spec.node;
     assert_eq!((node.restarted, node.icrc, node.verify_icrc), (false, IcrcMode::Incremental, false));
-    assert_eq!(node.cm_host, None);
+    assert_eq!((node.cm_host, node.cm_host_ipv4), (None, None));
     assert_eq!((node.icmp_errors_per_second, node.tlv_types.end_mt, node.tlv_types.mr), (100, 124, 125));
     let port = &node.ports[0];
     assert_eq!((port.link_mtu, port.queue_limit_octets, port.addresses.len()), (1500, 1 << 20, 0));
@@ -58,6 +58,7 @@ fn node_and_ports() {
     assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
     assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
     assert_eq!(node.cm_host, Some(address("2001:db8:ff:c::1")));
+    assert_eq!(node.cm_host_ipv4, Some(address("::ffff:10.0.0.1")));
     let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
     assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500), ("circuit", 1500), ("storage", 1500)]);
     assert_eq!(node.ports[0].addresses, [address("2001:db8:aa::6")]);
