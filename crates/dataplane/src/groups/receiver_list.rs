@@ -8,6 +8,7 @@ use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{
     Listed, ListedReceiver, Naming, RegionTable, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn, receivers_of,
 };
+use crate::scope::is_mapped;
 use crate::tables::{Tables, Target};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool, PortId};
@@ -289,6 +290,11 @@ impl Groups {
             Some(state) if config.without != Some(Safeguard::ListsInRecord) => self.in_record(state, receivers)?,
             Some(_) | None => receivers,
         };
+        // A record of both versions is refused as such (D273).
+        let is_mixed = |receiver: &ListedReceiver| is_mapped(&receiver.address.octets()) != is_mapped(proxy);
+        if recorded.is_none() && receivers.iter().any(is_mixed) {
+            return Err(DropReason::BadReceiver);
+        }
         let omitted = (listed - receivers.len()) as u16;
         // Learning happens after all checks of the packet (D17).
         let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_receiver(receiver));

@@ -164,6 +164,50 @@ fn responses_go_up_in_ipv6_and_reach_the_source_in_ipv4() {
     assert_eq!(at_root.send(1, response), [(0, packets[ACK_TO_SOURCE].clone())]);
 }
 
+/// D17, D272: an edge without a record learns the group from the list, whose addresses are IPv4-mapped. A list of both
+/// versions is refused, as a record is (D273).
+#[test]
+fn an_edge_learns_a_group_of_ipv4() {
+    let packets = captured();
+    let learns = || {
+        let mut bench = Bench::with(EDGE, 2, |config| config.verify_icrc = true);
+        let prefix = Prefix::host(address(SID));
+        bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: false } });
+        for (receiver, _) in RECEIVERS {
+            neighbour(&mut bench, 1, receiver);
+        }
+        bench.route("2001:db8:6::/48", 0);
+        bench.apply(Command::SetLearning(Learning {
+            proxies: vec![Prefix::of_ipv4(Ipv4Addr::new(10, 255, 0, 0), 24).unwrap()],
+            parent: address(HEADEND),
+            parent_sid: None,
+            policy: Policy::default(),
+            max_groups: 1,
+            max_receivers: 2,
+            idle_ns: 1_000_000_000,
+        }));
+        bench
+    };
+    let (mut at_edge, mut at_root) = (learns(), headend());
+    at_root.send(0, &packets[WRITE]);
+    let expected: Vec<_> = COPIES.map(|copy| (1, packets[copy].clone())).to_vec();
+    assert_eq!(at_edge.send(0, &packets[TUNNELLED]), expected);
+    assert_eq!(at_edge.node.groups().collect::<Vec<_>>(), [FIRST_LEARNT_GROUP]);
+    assert_eq!(at_edge.send(1, &packets[ACKS[0]]), []);
+    let up = at_edge.send(1, &packets[ACKS[1]]);
+    let [(0, response)] = &up[..] else { panic!("{up:?}") };
+    assert_eq!(at_root.send(1, response), [(0, packets[ACK_TO_SOURCE].clone())]);
+
+    let mut mixed = packets[TUNNELLED].clone();
+    let receiver = mapped(RECEIVERS[1].0).octets();
+    let at = mixed.windows(16).position(|octets| octets == receiver).expect("it is in the list");
+    mixed[at..at + 16].copy_from_slice(&address("2001:db8:2::2").octets());
+    let mut bench = learns();
+    assert_eq!(bench.send(0, &mixed), []);
+    assert_eq!(only_drop(&bench, 0), "bad_receiver");
+    assert_eq!(bench.node.groups().count(), 0);
+}
+
 /// D29: so does a CNP.
 #[test]
 fn a_cnp_reaches_the_source_in_ipv4() {

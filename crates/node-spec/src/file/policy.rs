@@ -2,11 +2,10 @@
 
 use super::group::ParentSection;
 use super::repair::RepairName;
-use super::{Dscp, Integer, Located, PositiveU32, U32, all, integer, is_default, ns, unless};
+use super::{AnyPrefix, Dscp, Integer, Located, PositiveU32, U32, integer, is_default, ns, unless};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Learning;
 use srdma_group::{CnpMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
-use srdma_wire::Prefix;
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -103,7 +102,7 @@ impl PolicySection {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearningSection {
-    pub proxies: Vec<Located<Prefix>>,
+    pub proxies: Vec<Located<AnyPrefix>>,
     pub parent: ParentSection,
     pub max_groups: Option<Located<Integer<1, 0xFFFF>>>,
     pub max_receivers: Option<Located<Integer<1, 0xFFFF>>>,
@@ -115,7 +114,7 @@ pub struct LearningSection {
 impl LearningSection {
     pub(super) fn of(learning: &Learning) -> Self {
         LearningSection {
-            proxies: all(&learning.proxies),
+            proxies: learning.proxies.iter().map(|prefix| AnyPrefix(*prefix).into()).collect(),
             parent: ParentSection::new(learning.parent, learning.parent_sid, false),
             max_groups: Some(integer(learning.max_groups)),
             max_receivers: Some(integer(learning.max_receivers)),

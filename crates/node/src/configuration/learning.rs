@@ -8,6 +8,7 @@ use srdma_group::{ListMode, RepairMode};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{BehaviorName, Integer, Located, NodeFile};
 use srdma_toml_error::Problem;
+use srdma_wire::Prefix;
 use std::time::Duration;
 
 const MAX_GROUPS: u16 = 64;
@@ -27,8 +28,10 @@ pub(super) fn add(file: &NodeFile, claims: &Claims<'_>, draft: &mut Draft) -> Re
                     with end_mt = true";
         return Err(Problem::new(at, text));
     }
-    if let Some(everything) = section.proxies.iter().find(|proxies| proxies.value.prefix_len() == 0) {
-        return Err(Problem::new(everything.at, "::/0 are no Proxy Addresses: every address would be one"));
+    let is_everything = |prefix: Prefix| prefix.as_ipv4().map_or(prefix.prefix_len(), |(_, len)| len) == 0;
+    if let Some(everything) = section.proxies.iter().find(|proxies| is_everything(proxies.value.0)) {
+        let text = format!("{} are no Proxy Addresses: every address would be one", everything.value.0);
+        return Err(Problem::new(everything.at, text));
     }
     if let Some(key_id) = &section.policy.hmac_key_id {
         return Err(Problem::new(key_id.at, "hmac_key_id is a key of the headend, which signs"));
@@ -48,7 +51,7 @@ pub(super) fn add(file: &NodeFile, claims: &Claims<'_>, draft: &mut Draft) -> Re
     };
     let idle = section.idle.as_ref().map_or(IDLE, |idle| idle.value);
     let learning = Learning {
-        proxies: section.proxies.iter().map(|prefix| prefix.value).collect(),
+        proxies: section.proxies.iter().map(|prefix| prefix.value.0).collect(),
         parent: loopback.value.0,
         parent_sid: sid.map(|sid| sid.value.0),
         policy: policy_of(&section.policy, ListMode::Tlv)?,

@@ -172,9 +172,10 @@ mod tests {
              [[sid]]\nsid = '2001:db8:ff:1::e'\nbehavior = 'End.MT'\n\
              [[group]]\nid = 1\nproxy = '10.255.0.1'\ndesignated_qpn = 9\ninitial_psn = 0\nrole = 'edge'\n\
              sid = '2001:db8:ff:1::e'\nparent = { loopback = '2001:db8:bb::1' }\n\
-             receiver = [{ address = '10.2.0.1', qpn = 7 }]\n",
+             receiver = [{ address = '10.2.0.1', qpn = 7 }]\n\
+             [learning]\nproxies = ['10.254.0.0/24']\nparent = { loopback = '2001:db8:bb::1' }\n",
         );
-        assert_eq!(found, ["10.255.0.1/32 RoceV2", "2001:db8:ff:1::e/128 All"]);
+        assert_eq!(found, ["10.254.0.0/24 RoceV2", "10.255.0.1/32 RoceV2", "2001:db8:ff:1::e/128 All"]);
     }
 
     #[test]

@@ -181,10 +181,11 @@ class Errors(unittest.TestCase):
             ({"provider": "verbs:none0"}, errors.Verbs, "."),
             ({"token_file": "/nonexistent/token"}, errors.TokenFile, "/nonexistent/token"),
             ({"controller": "ftp://x"}, errors.Controller, "ftp://x"),
-            ({"address": "192.0.2.1"}, ValueError, "192.0.2.1"),
+            ({"address": "192.0.2"}, ValueError, "192.0.2"),
         ]:
             with self.subTest(options=options), self.assertRaisesRegex(error, text):
                 srdma.Device(**{"controller": NOWHERE, **options})
+        srdma.Device(NOWHERE, address="192.0.2.1")
         for options, error, text in [
             ({"slots": 65}, errors.InvalidSlots, "65 slots"),
             ({"slot_octets": 0}, errors.InvalidSlots, "0 octets"),
@@ -194,6 +195,7 @@ class Errors(unittest.TestCase):
             ({"stall": -1.0}, ValueError, "stall"),
             ({"stall": float("nan")}, ValueError, "stall"),
             ({"proxy": "here"}, ValueError, "here"),
+            ({"proxy": "10.255.0.1"}, errors.Controller, "::1"),
             ({}, errors.Controller, "::1"),
         ]:
             with self.subTest(options=options), self.assertRaisesRegex(error, text):

@@ -4,12 +4,18 @@ use super::errors::{EDGE, TRANSIT, refused_with};
 use super::parse;
 use srdma_dataplane::{Command, Learning};
 use srdma_group::{ListMode, Policy};
+use srdma_wire::Prefix;
+use std::net::Ipv4Addr;
 
 /// From line 27 of the edge on.
 const LEARNING: &str = "[learning]\nproxies = ['2001:db8:cc::/64']\nparent = { loopback = '2001:db8:4::1' }\n";
 
 fn learnt(more: &str) -> Learning {
-    let configuration = parse(&format!("{EDGE}{LEARNING}{more}")).expect("right");
+    learnt_by(&format!("{LEARNING}{more}"))
+}
+
+fn learnt_by(section: &str) -> Learning {
+    let configuration = parse(&format!("{EDGE}{section}")).expect("right");
     configuration.node().expect("a node takes it");
     match configuration.spec.commands().last() {
         Some(Command::SetLearning(learning)) => learning.clone(),
@@ -35,6 +41,9 @@ fn an_edge_learns_by_configuration() {
         learnt("max_groups = 3\nmax_receivers = 65535\nidle = '5ms'\npolicy = { prune_retransmit = true }\n");
     assert_eq!((learning.max_groups, learning.max_receivers, learning.idle_ns), (3, 65_535, 5_000_000));
     assert!(learning.policy.prune_retransmit);
+
+    let learning = learnt_by(&LEARNING.replace("2001:db8:cc::/64", "10.255.0.0/24"));
+    assert_eq!(learning.proxies, [Prefix::of_ipv4(Ipv4Addr::new(10, 255, 0, 0), 24).expect("a prefix")]);
 }
 
 #[test]
@@ -45,6 +54,7 @@ fn learning_that_contradicts_itself_is_refused() {
     };
     refused(&with("['2001:db8:cc::/64']", "[]"), NO_PROXIES);
     refused(&with("2001:db8:cc::/64", "::/0"), "28: ::/0 are no Proxy Addresses: every address would be one");
+    refused(&with("2001:db8:cc::/64", "0.0.0.0/0"), "28: 0.0.0.0/0 are no Proxy Addresses: every address would be one");
     refused(&with("2001:db8:cc::/64", "2001:db8:1::/64"), OWN_ADDRESS);
     refused(
         &with("loopback = '2001:db8:4::1'", "loopback = '2001:db8:1::1'"),
