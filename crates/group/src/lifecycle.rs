@@ -4,9 +4,9 @@
 //! ```text
 //!              all prepared                  stage by stage           those that leave
 //! create ──► Preparing ─────────► Store ──► Committing ──► … ──► Removing ──────────────────► Steady
-//!              │   ▲                 │         ▲                               Ready, at last  │  ▲
-//!              │   │                 └ Fencing ┘ another headend                               │  │
-//!              │   └──────────── evict, re-home, move, join, replace the headend ──────────────┘  │
+//!              │   ▲                │           ▲                              Ready, at last  │  ▲
+//!              │   │                └─ Fencing ─┘ another headend                              │  │
+//!              │   └──────────── evict, re-home, move, join, replace the headend ─────────────┘  │
 //!              └─ refused: Abort ────────────────────────────────────────────────────────────────┘
 //!                          (of a creation: Closed)
 //!

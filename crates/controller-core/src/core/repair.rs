@@ -47,6 +47,10 @@ impl Core {
             OnFailure::Strict => Vec::new(),
             OnFailure::Evict => vec![receiver, edge],
         };
-        has_transit.then_some(reroute).into_iter().chain(evictions).collect()
+        // Without a second node no dead headend is replaced (D289).
+        let can_replace = self.network.attached_to(group.row.request.source.address).count() > 1;
+        let replace = ("a dead headend", dead, "node_dead_after_ms");
+        let moves = [has_transit.then_some(reroute), can_replace.then_some(replace)];
+        moves.into_iter().flatten().chain(evictions).collect()
     }
 }

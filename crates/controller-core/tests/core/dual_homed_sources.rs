@@ -89,6 +89,14 @@ fn the_other_node_takes_the_place_of_a_dead_headend() {
     serves(&mut cluster, 5);
 }
 
+/// D120: a source that gives up before its headend is replaced.
+#[test]
+fn a_commit_warns_of_a_replacement_that_is_slower_than_the_source() {
+    let warnings = cluster().group().warnings;
+    let text = "a dead headend is repaired after up to 3100 ms, and the source gives up after 469 ms";
+    assert!(warnings.iter().any(|warning| warning.starts_with(text)), "{warnings:?}");
+}
+
 /// A headend that lives ends before any other node commits.
 #[test]
 fn a_headend_that_is_drained_or_has_lost_the_source_ends_first() {
