@@ -296,14 +296,15 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     let mut builder = TreeBuilder::new(headend);
     let steps = builder.add_edges(network, &wanted).map_err(|error| no_tree(network, &error))?;
     let (tree, link_mtu) = tree_of(network, id, &builder, |node| wanted.binary_search(&node).is_ok())?;
-    let position = |edge: Ipv6Addr| tree.nodes().iter().position(|node| node.loopback == edge).unwrap_or_default();
+    let nodes = tree.nodes().iter().enumerate();
+    let position: BTreeMap<Ipv6Addr, usize> = nodes.map(|(position, node)| (node.loopback, position)).collect();
     let receivers = members.iter().map(|(address, member)| {
         Ok(Receiver {
             address: *address,
             qpn: check_qpn("qpn", member.receiver.qpn)?,
             region: member.receiver.region.map(Into::into),
             more_regions: member.receiver.more_regions.iter().copied().map(Into::into).collect(),
-            edge: NodeIndex(position(edges[address])),
+            edge: NodeIndex(position[&edges[address]]),
             joined: None,
             psn_offset: check_psn_offset(member.receiver.psn_offset)?,
             moved: 0,
@@ -324,7 +325,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
         region: request.region.map(Into::into),
         more_regions: request.more_regions.iter().copied().map(Into::into).collect(),
         receivers: receivers.collect::<Result<_, Refusal>>()?,
-        tree: tree.clone(),
+        tree,
         policy: request.policy,
     };
     Ok((record, explanation, links_of_unicast))
