@@ -10,7 +10,6 @@ use crate::choices::Choices;
 use srdma_dataplane::{DropReason, Node, Worker};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_workers::Workers;
-use std::collections::BTreeMap;
 
 /// Workers of the second node.
 const WORKERS: u16 = 3;
@@ -78,7 +77,7 @@ impl Pair {
         assert_eq!(of_workers, self.alone.node.next_deadline(), "the next deadline");
     }
 
-    /// What leaves both nodes must be the same, and what they count.
+    /// What leaves both nodes must be the same.
     fn compare(&mut self) {
         for port in (0..PORTS).map(PortId) {
             let now = self.alone.now;
@@ -87,11 +86,14 @@ impl Pair {
             assert_eq!(one, several, "what leaves port {}", port.0);
         }
         assert_eq!(self.pool.in_use(), self.alone.pool.in_use(), "chunks in use");
-        assert_eq!(drops(std::slice::from_ref(&self.alone.node)), drops(self.workers.nodes()), "drops");
     }
 
-    /// The state of all groups, each where its owner has it.
-    fn compare_groups(&mut self) {
+    /// What both nodes have counted, and the state of all groups, each where its owner has it.
+    fn compare_state(&mut self) {
+        let (one, several) = (drops(std::slice::from_ref(&self.alone.node)), drops(self.workers.nodes()));
+        for (reason, (one, several)) in DropReason::ALL.iter().zip(one.iter().zip(several)) {
+            assert_eq!(*one, several, "drops of reason {}", reason.name());
+        }
         for id in self.alone.node.groups() {
             let nodes = self.workers.nodes().iter();
             let owners: Vec<&Node> = nodes.filter(|node| node.owned_groups().any(|owned| owned == id)).collect();
@@ -148,7 +150,7 @@ impl WorkersTarget {
         }
         pair.alone.restore_neighbours();
         pair.follow();
-        pair.compare_groups();
+        pair.compare_state();
     }
 
     /// Frames that were given to the nodes, and packets that workers have handed over, so far.
@@ -169,13 +171,15 @@ fn drain(element: &mut impl Element, now: srdma_wire::Instant, port: PortId, poo
     left
 }
 
-/// Drops of all ports, by reason.
-fn drops(nodes: &[Node]) -> BTreeMap<&'static str, u64> {
-    let mut drops = BTreeMap::new();
+/// Drops of all ports, in the order of [`DropReason::ALL`].
+fn drops(nodes: &[Node]) -> [u64; DropReason::COUNT] {
+    let mut drops = [0; DropReason::COUNT];
     for node in nodes {
         let of_ports = (0..PORTS).filter_map(|port| node.port_counters(PortId(port)));
-        for (reason, count) in of_ports.map(|port| &port.drops).chain([node.own_drops()]).flat_map(|of| of.iter()) {
-            *drops.entry(DropReason::name(reason)).or_default() += count;
+        for counters in of_ports.map(|port| &port.drops).chain([node.own_drops()]) {
+            for (sum, reason) in drops.iter_mut().zip(DropReason::ALL) {
+                *sum += counters.get(*reason);
+            }
         }
     }
     drops
