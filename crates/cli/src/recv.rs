@@ -73,6 +73,10 @@ pub(crate) struct Arguments {
     /// [default: a quarter of the memory that is free for this process, at most 1GiB]
     #[arg(long, value_name = "OCTETS", value_parser = parse_octets, conflicts_with = "device")]
     memory: Option<u64>,
+    /// Take this memory, or that of --size where it is less, from the kernel before the sender learns of it, as that of
+    /// an RDMA device is. Without it pages are cleared while packets come.
+    #[arg(long, conflicts_with = "device")]
+    populate: bool,
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. It equals the sender's.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
@@ -278,7 +282,10 @@ fn receive(
     };
     let mut report = |octets| progress.report(octets);
     let waiting_octets = arguments.memory.map_or_else(memory::octets_to_use, |octets| octets as usize);
-    let sink = Sink::new(arguments.size, waiting_octets, arguments.output()?);
+    let mut sink = Sink::new(arguments.size, waiting_octets, arguments.output()?);
+    if arguments.populate {
+        sink.populate();
+    }
     let mut receiving = Receiving::new(clock.now(), config, sink, endpoint, &mut report);
     let info = PeerInfo {
         address: connection.address,

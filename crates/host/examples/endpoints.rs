@@ -2,7 +2,7 @@
 //! turn: one thread for each end, on a processor of its own. Needs root and two processors.
 //!
 //! ```text
-//! cargo run --release -p srdma-host --example endpoints [-- OCTETS ROUNDS [CASE]]
+//! cargo run --release -p srdma-host --example endpoints [-- OCTETS ROUNDS [CASE]] [--json]
 //! ```
 //!
 //! A CASE is a part of a name, for a profile of it alone.
@@ -12,14 +12,15 @@
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use serde_json::json;
 use srdma_host::{
-    Clock, Congestion, Connection, Lingering, Receiving, ReceivingConfig, SendData, Sending, SendingConfig, Sink,
-    TransferMode, WireOptions, run,
+    Clock, Congestion, Connection, Lingering, RawInterface, Receiving, ReceivingConfig, SendData, Sending,
+    SendingConfig, Sink, TransferMode, WireOptions, run,
 };
 use srdma_io::namespace::{Namespace, NamespaceGuard};
 use srdma_io::udp::{MAX_BATCH, Message, ReceiveBatch, Segmentation, UdpSocket};
 use srdma_rc::{MemoryKey, RemoteAddress};
-use srdma_wire::{PathMtu, Psn, Qpn};
+use srdma_wire::{MacAddress, PathMtu, Psn, Qpn};
 use std::error::Error;
 use std::io::IoSlice;
 use std::net::{Ipv6Addr, SocketAddrV6};
@@ -36,13 +37,28 @@ const PATH_MTU: usize = 4096;
 const DATAGRAM: usize = PATH_MTU + 16;
 const ANSWER: usize = 20;
 const ANSWERED: usize = 64;
-const NAMES: [&str; 4] = ["datagrams alone", "send to recv", "datagrams alone, --gso", "send to recv, --gso"];
+const NAMES: [&str; 8] = [
+    "datagrams alone",
+    "send to recv",
+    "send to recv, --populate",
+    "datagrams alone, --gso",
+    "send to recv, --gso",
+    "send to recv, --gso, --populate",
+    "send to recv, --raw",
+    "send to recv, --raw, --populate",
+];
 
 type Failure = Box<dyn Error + Send + Sync>;
 type Action<'a> = &'a (dyn Fn(usize, &Barrier) -> Result<Option<Duration>, Failure> + Sync);
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (options, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let is_json = match options.as_slice() {
+        [] => false,
+        [json] if json == "--json" => true,
+        _ => return Err(format!("{}: expected --json", options.join(" ")).into()),
+    };
     let number = |place: usize, default: usize| arguments.get(place).map_or(Ok(default), |text| text.parse::<usize>());
     let (octets, rounds) = (number(0, 1 << 30)?, number(1, 11)?.max(1));
     let is_wanted = |name: &str| arguments.get(2).is_none_or(|case| name.contains(case.as_str()));
@@ -53,23 +69,33 @@ fn main() -> Result<(), Failure> {
     link(&ends)?;
     let mut rates = [const { Vec::new() }; NAMES.len()];
     for _ in 0..rounds {
-        for (index, (name, rates)) in NAMES.iter().zip(&mut rates).enumerate().filter(|(_, (name, _))| is_wanted(name))
-        {
-            let segmentation = if name.ends_with("--gso") { Segmentation::Offload } else { Segmentation::Software };
-            let is_ours = index % 2 == 1;
+        for (name, rates) in NAMES.iter().zip(&mut rates).filter(|(name, _)| is_wanted(name)) {
+            let segmentation = if name.contains("--gso") { Segmentation::Offload } else { Segmentation::Software };
+            let is_ours = name.starts_with("send");
+            let [raw, populate] = ["--raw", "--populate"].map(|option| name.contains(option));
             let duration = both(&ends, &|end, start| match (end, is_ours) {
-                (0, true) => send(octets, segmentation, start).map(Some),
+                (0, true) => send(octets, segmentation, raw, start).map(Some),
                 (0, false) => send_bare(datagrams, segmentation, start).map(Some),
-                (_, true) => receive(octets, start).map(|()| None),
+                (_, true) => receive(octets, raw, populate, start).map(|()| None),
                 (_, false) => receive_bare(datagrams, start).map(|()| None),
             })?;
             rates.push(octets as f64 * 8.0 / duration.as_nanos() as f64);
         }
     }
-    println!("{octets} octets, {rounds} rounds, Gbit/s   least  median    most");
+    let mut rows = Vec::new();
     for (name, rates) in NAMES.iter().zip(&mut rates).filter(|(_, rates)| !rates.is_empty()) {
         rates.sort_unstable_by(f64::total_cmp);
-        println!("{name:36} {:7.2} {:7.2} {:7.2}", rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
+        rows.push((name, [rates[0], rates[rates.len() / 2], rates[rates.len() - 1]]));
+    }
+    if is_json {
+        let row = |(name, [least, median, most]): &(&&str, [f64; 3])| json!({ "case": name, "gbit_per_s_least": least, "gbit_per_s_median": median, "gbit_per_s_most": most });
+        let rows: Vec<_> = rows.iter().map(row).collect();
+        println!("{}", json!({ "octets": octets, "rounds": rounds, "rows": rows }));
+    } else {
+        println!("{octets} octets, {rounds} rounds, Gbit/s   least  median    most");
+        for (name, [least, median, most]) in rows {
+            println!("{name:36} {least:7.2} {median:7.2} {most:7.2}");
+        }
     }
     Ok(())
 }
@@ -79,7 +105,8 @@ fn link(ends: &[NamespaceGuard; 2]) -> Result<(), Failure> {
     let peer = ends[1].name();
     ends[0]
         .run(&["ip", "link", "add", "wire", "mtu", "4300", "type", "veth", "peer", "name", "wire", "netns", peer])?;
-    for (end, address) in ends.iter().zip(ADDRESSES) {
+    for (number, (end, address)) in ends.iter().zip(ADDRESSES).enumerate() {
+        end.run(&["ip", "link", "set", "wire", "address", &mac(number).to_string()])?;
         end.run(&["ip", "link", "set", "wire", "up", "mtu", "4300"])?;
         end.run(&["ip", "-6", "address", "add", &format!("{address}/64"), "dev", "wire", "nodad"])?;
     }
@@ -105,6 +132,15 @@ fn both(ends: &[NamespaceGuard; 2], action: Action<'_>) -> Result<Duration, Fail
     })
 }
 
+/// The link, with the next hop at this end.
+fn interface(next_hop: usize) -> RawInterface<'static> {
+    RawInterface { name: "wire", next_hop: mac(next_hop) }
+}
+
+fn mac(end: usize) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, end as u8])
+}
+
 fn connection(end: usize) -> Result<Connection, Failure> {
     let qpn = |end: usize| Qpn::new(0x10 + end as u32).ok_or("a queue pair number");
     Ok(Connection {
@@ -120,11 +156,11 @@ fn connection(end: usize) -> Result<Connection, Failure> {
     })
 }
 
-fn send(octets: usize, segmentation: Segmentation, start: &Barrier) -> Result<Duration, Failure> {
+fn send(octets: usize, segmentation: Segmentation, raw: bool, start: &Barrier) -> Result<Duration, Failure> {
     let connection = connection(0)?;
     let mut endpoint = connection.endpoint(&Congestion::default())?;
     let options = WireOptions {
-        raw: None,
+        raw: raw.then_some(interface(1)),
         connection: &connection,
         segmentation,
         buffer_octets: 4 << 20,
@@ -148,11 +184,11 @@ fn send(octets: usize, segmentation: Segmentation, start: &Barrier) -> Result<Du
     Ok(ended - srdma_wire::Instant::ZERO)
 }
 
-fn receive(octets: usize, start: &Barrier) -> Result<(), Failure> {
+fn receive(octets: usize, raw: bool, populate: bool, start: &Barrier) -> Result<(), Failure> {
     let connection = connection(1)?;
     let mut endpoint = connection.endpoint(&Congestion::default())?;
     let options = WireOptions {
-        raw: None,
+        raw: raw.then_some(interface(0)),
         connection: &connection,
         segmentation: Segmentation::Software,
         buffer_octets: BUFFER_OCTETS,
@@ -164,7 +200,10 @@ fn receive(octets: usize, start: &Barrier) -> Result<(), Failure> {
         ReceivingConfig { qpn: connection.qpn, virtual_address: 0, key_tag: 0, timeout: Duration::from_secs(30) };
     let clock = Clock::start();
     let mut report = |_| {};
-    let sink = Sink::new(octets as u64, 1 << 30, None);
+    let mut sink = Sink::new(octets as u64, 1 << 30, None);
+    if populate {
+        sink.populate();
+    }
     let mut receiving = Receiving::new(clock.now(), config, sink, &mut endpoint, &mut report);
     start.wait();
     run(&clock, &mut endpoint, wire.as_mut(), &mut receiving)?;

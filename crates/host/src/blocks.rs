@@ -48,6 +48,20 @@ impl Blocks {
         self.spare.pop()
     }
 
+    /// Maps as many blocks as take `octets`, as far as they are allowed, and has the kernel provide their pages now.
+    pub(crate) fn populate(&mut self, octets: u64) {
+        let wanted = octets.div_ceil(BLOCK_OCTETS as u64).min(self.most as u64) as usize;
+        while self.made < wanted {
+            let areas = self.areas.len();
+            self.map_area();
+            match self.areas.get(areas) {
+                // A kernel before Linux 5.14 provides them at the first access.
+                Some(area) => drop(area.advise(Advice::PopulateWrite)),
+                None => break,
+            }
+        }
+    }
+
     pub(crate) fn put_back(&mut self, block: Block) {
         self.spare.push(block);
     }
@@ -100,6 +114,21 @@ mod tests {
         blocks.put_back(last);
         assert_eq!(blocks.take().map(|block| (block.area, block.start)), Some(place));
         assert!(blocks.take().is_none());
+    }
+
+    #[test]
+    fn populated_blocks_are_in_memory_and_no_more_than_allowed() {
+        let resident = || -> usize {
+            let statm = std::fs::read_to_string("/proc/self/statm").expect("a Linux kernel");
+            statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages")
+        };
+        let mut blocks = Blocks::new(40 << 20);
+        let before = resident();
+        blocks.populate(33 << 20);
+        assert_eq!((blocks.made, blocks.areas.len()), ((40 << 20) / BLOCK_OCTETS, 2));
+        assert!(resident() >= before + (32 << 20) / 4096, "{before} to {} pages", resident());
+        blocks.populate(1 << 40);
+        assert_eq!(blocks.areas.len(), 2);
     }
 
     #[test]

@@ -8,10 +8,8 @@ use srdma_io::udp::Segmentation;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::translation::LONGER;
 use srdma_wire::{MacAddress, PathMtu};
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
-use std::path::Path;
 
 /// Packets that a packet driver buffers, whatever their length.
 const RAW_WINDOW: u32 = 128;
@@ -126,7 +124,7 @@ pub fn source_address(peer: Ipv6Addr) -> Result<Ipv6Addr, WireError> {
 /// The address of this host, if it has a single global one.
 pub fn only_address() -> Option<Ipv6Addr> {
     // Of the thread's network namespace.
-    let addresses = fs::read_to_string("/proc/thread-self/net/if_inet6").ok()?;
+    let addresses = std::fs::read_to_string("/proc/thread-self/net/if_inet6").ok()?;
     let mut addresses = addresses.lines().filter_map(global_address);
     addresses.next().filter(|_| addresses.next().is_none())
 }
@@ -220,23 +218,18 @@ impl WireError {
     }
 }
 
-fn attribute(interface: &str, name: &str) -> io::Result<String> {
-    fs::read_to_string(Path::new("/sys/class/net").join(interface).join(name))
-}
-
 fn mac_of(interface: &str) -> Result<MacAddress, WireError> {
-    let text = attribute(interface, "address").map_err(|_| WireError::NoInterface(interface.to_owned()))?;
-    parse_mac(text.trim()).ok_or_else(|| WireError::NoMac(interface.to_owned()))
+    let mac = srdma_io::interface_mac(interface).map_err(|_| WireError::NoInterface(interface.to_owned()))?;
+    mac.filter(|mac| !mac.is_group()).ok_or_else(|| WireError::NoMac(interface.to_owned()))
 }
 
 /// A packet socket drops packets beyond the MTU.
 fn check_mtu(interface: &str, path_mtu: PathMtu, packet_octets: usize) -> Result<(), WireError> {
-    let mtu = attribute(interface, "mtu").ok().and_then(|text| text.trim().parse::<usize>().ok());
-    match mtu {
-        Some(mtu) if mtu < packet_octets => {
+    match srdma_io::interface_mtu(interface) {
+        Ok(mtu) if mtu < packet_octets => {
             Err(WireError::Mtu { interface: interface.to_owned(), mtu, path_mtu: path_mtu.octets(), packet_octets })
         }
-        Some(_) | None => Ok(()),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

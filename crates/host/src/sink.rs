@@ -62,6 +62,11 @@ impl Sink {
         }
     }
 
+    /// Takes the memory for all that may wait from the kernel now, as that of an RDMA device is when it is registered.
+    pub fn populate(&mut self) {
+        self.blocks.populate(self.limit_octets);
+    }
+
     /// The most octets that it takes.
     pub fn limit_octets(&self) -> u64 {
         self.limit_octets

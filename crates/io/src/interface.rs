@@ -1,6 +1,7 @@
 //! Properties of an interface that sockets need.
 
 use libc::{c_char, c_int};
+use srdma_wire::MacAddress;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -79,12 +80,64 @@ pub fn takes_vlan_tags_off(interface: &str) -> io::Result<bool> {
     Ok(flags.data & ETH_FLAG_RXVLAN != 0)
 }
 
+/// The MAC address of an interface, in the namespace of the calling thread; `None` where addresses are of another kind.
+///
+/// # Errors
+///
+/// There is no such interface.
+pub fn mac(interface: &str) -> io::Result<Option<MacAddress>> {
+    let mut request = request(interface);
+    // SAFETY: the command writes an address to the request.
+    unsafe { control(libc::SIOCGIFHWADDR, &mut request) }?;
+    // SAFETY: that member was written.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    let octets = std::array::from_fn(|at| address.sa_data[at] as u8);
+    Ok((address.sa_family == libc::ARPHRD_ETHER).then_some(MacAddress(octets)))
+}
+
+/// The MTU of an interface, in the namespace of the calling thread.
+///
+/// # Errors
+///
+/// There is no such interface.
+pub fn mtu(interface: &str) -> io::Result<usize> {
+    let mut request = request(interface);
+    // SAFETY: the command writes a number to the request.
+    unsafe { control(libc::SIOCGIFMTU, &mut request) }?;
+    // SAFETY: that member was written.
+    Ok(usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
+}
+
 /// Runs a command of ethtool.
 ///
 /// # Safety
 ///
 /// `data` points to the structure that the command in its first field reads and writes.
 unsafe fn ethtool(interface: &str, data: *mut c_char) -> io::Result<()> {
+    let mut request = request(interface);
+    request.ifr_ifru.ifru_data = data;
+    // SAFETY: the caller vouches for what the request points to.
+    unsafe { control(libc::SIOCETHTOOL, &mut request) }
+}
+
+/// A request about an interface. A name that is too long is that of none.
+fn request(interface: &str) -> libc::ifreq {
+    // SAFETY: any octets are a request; zero is an empty name and no pointer.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() < libc::IFNAMSIZ {
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as c_char;
+        }
+    }
+    request
+}
+
+/// Runs a command on a request.
+///
+/// # Safety
+///
+/// What the command takes from the request is valid.
+unsafe fn control(command: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: no pointers.
     let socket = unsafe { libc::socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -92,13 +145,25 @@ unsafe fn ethtool(interface: &str, data: *mut c_char) -> io::Result<()> {
     }
     // SAFETY: the descriptor is new and not owned elsewhere.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    // SAFETY: any octets are a request; zero is an empty name and no pointer.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
-        *to = from as c_char;
-    }
-    request.ifr_ifru.ifru_data = data;
-    // SAFETY: the caller vouches for what the request points to.
-    let result: c_int = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    // SAFETY: the caller vouches for the request.
+    let result: c_int = unsafe { libc::ioctl(socket.as_raw_fd(), command as _, &raw mut *request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_interface_has_an_mtu() {
+        assert_eq!(mac("lo").unwrap(), None);
+        assert_eq!(mtu("lo").unwrap().to_string(), std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap().trim());
+    }
+
+    #[test]
+    fn names_of_no_interface_are_errors() {
+        for name in ["", "srdma-none", "srdma-a-name-that-is-too-long"] {
+            assert!(mac(name).is_err() && mtu(name).is_err() && index(name).is_err(), "{name}");
+        }
+    }
 }

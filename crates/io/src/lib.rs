@@ -35,7 +35,7 @@ pub use bpf::{XdpMode, XdpSource, XdpYardstick, fast_path};
 pub use capture::Capture;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
-pub use interface::{index as interface_index, takes_vlan_tags_off};
+pub use interface::{index as interface_index, mac as interface_mac, mtu as interface_mtu, takes_vlan_tags_off};
 pub use interface_features::takes_redirected_frames;
 pub use ipv6_protocol::{Ipv6ProtocolSocket, Received};
 pub use ipv6_sender::Ipv6Sender;

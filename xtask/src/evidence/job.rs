@@ -12,6 +12,8 @@ pub(super) enum Program {
     Callgrind,
     /// `srdma-model-check`, in the same.
     ModelCheck,
+    /// The example `endpoints` of `srdma-host`, in the same.
+    Endpoints,
     /// `cargo fuzz` with a target; its result is the count of executions that libFuzzer prints.
     CargoFuzz(&'static str),
 }
@@ -51,6 +53,7 @@ impl Step {
             Program::Srdma => "srdma",
             Program::Callgrind => "valgrind --tool=callgrind srdma",
             Program::ModelCheck => "srdma-model-check",
+            Program::Endpoints => "cargo run --release -p srdma-host --example endpoints --",
             Program::CargoFuzz(_) => "cargo fuzz",
         };
         format!("{program} {}", self.arguments)

@@ -21,12 +21,13 @@ impl Programs {
     pub(super) fn build(jobs: &[Job]) -> Result<Self> {
         let uses = |program| jobs.iter().flat_map(|job| &job.steps).any(|step| step.program == program);
         let packages = [
-            ("srdma-cli", uses(Program::Srdma) || uses(Program::Callgrind)),
-            ("srdma-model-check", uses(Program::ModelCheck)),
+            ("-p srdma-cli", uses(Program::Srdma) || uses(Program::Callgrind)),
+            ("-p srdma-model-check", uses(Program::ModelCheck)),
+            ("-p srdma-host --example endpoints", uses(Program::Endpoints)),
         ];
         for (package, _) in packages.into_iter().filter(|(_, is_used)| *is_used) {
             let mut build = cargo();
-            build.args(["build", "--release", "--locked", "-p", package]).current_dir(Tree::root());
+            build.args(["build", "--release", "--locked"]).args(package.split(' ')).current_dir(Tree::root());
             ensure!(build.status().context("cannot start cargo")?.success(), "{package} cannot be built");
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Tree::root().join("target"), PathBuf::from);
@@ -45,6 +46,7 @@ impl Programs {
                 valgrind
             }
             Program::ModelCheck => Command::new(self.folder.join("srdma-model-check")),
+            Program::Endpoints => Command::new(self.folder.join("examples/endpoints")),
             Program::CargoFuzz(target) => {
                 unpack_corpus(target)?;
                 let mut cargo = cargo();
@@ -59,7 +61,7 @@ impl Programs {
         match step.program {
             Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
             Program::Callgrind => instructions::counts(&counted),
-            Program::Srdma | Program::ModelCheck => kept(&documents(&output.stdout)?, step.keep),
+            Program::Srdma | Program::ModelCheck | Program::Endpoints => kept(&documents(&output.stdout)?, step.keep),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Times per packet: `srdma bench dataplane`, with its yardsticks.
+//! Times per packet of `srdma bench dataplane`, and rates of endpoints, with their yardsticks.
 
-use super::job::{Job, Step};
+use super::job::{Job, Program, Step};
 use super::jobs::{grouped, head, number, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
-pub(super) fn jobs() -> [Job; 2] {
+pub(super) fn jobs() -> [Job; 3] {
     let job = |name, about, is_quick, arguments: &str| Job {
         name,
         about,
@@ -22,7 +22,33 @@ pub(super) fn jobs() -> [Job; 2] {
             false,
             "bench dataplane --json",
         ),
+        endpoints(),
     ]
+}
+
+fn endpoints() -> Job {
+    Job {
+        name: "endpoints",
+        about: "rate of srdma send to srdma recv over a veth link; needs root and two processors",
+        is_quick: false,
+        steps: vec![Step {
+            program: Program::Endpoints,
+            arguments: "1073741824 11 --json".to_owned(),
+            keep: &[],
+            reaches: &[],
+        }],
+        table: |results| {
+            let rows = results.first().and_then(|result| result["rows"].as_array()).context("a result has no rows")?;
+            ensure!(!rows.is_empty(), "results are missing");
+            let mut table = head(&["1 GiB by WRITE, path MTU 4096, Gbit/s", "least", "median", "most"]);
+            for row in rows {
+                let rate = |of: &str| number(row, &format!("/gbit_per_s_{of}"));
+                let (least, median, most) = (rate("least")?, rate("median")?, rate("most")?);
+                let _ = writeln!(table, "| {} | {least:.1} | {median:.1} | {most:.1} |", text(row, "/case")?);
+            }
+            Ok(table)
+        },
+    }
 }
 
 /// A row for each case and length, a column for each working set and number of routes: the least time, and the median.
@@ -65,6 +91,14 @@ fn table(results: &[Value]) -> Result<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn rates_have_a_row_for_each_case() {
+        let row = json!({ "case": "send to recv", "gbit_per_s_least": 7.96, "gbit_per_s_median": 8.0,
+                          "gbit_per_s_most": 9.25 });
+        let table = (endpoints().table)(&[json!({ "rows": [row] })]).unwrap();
+        assert!(table.ends_with("\n| send to recv | 8.0 | 8.0 | 9.2 |\n"), "{table}");
+    }
 
     #[test]
     fn places_are_columns() {
