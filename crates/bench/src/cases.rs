@@ -68,7 +68,7 @@ impl Case {
     pub(super) fn all() -> impl Iterator<Item = Case> {
         use Work::{Encaps, EncapsReduced, End, EndDt6, EndMt, EndX, Ipv6, MicroA, MicroN, Replicate};
         let queued = [Ipv6, End, EndX, MicroN, MicroA, EndDt6, Encaps, EncapsReduced, Replicate(8)];
-        let multicast = [EndMt(1), EndMt(8), EndMt(11)];
+        let multicast = [EndMt(1), EndMt(8), EndMt(11), EndMt(64)];
         let gathered = queued.into_iter().chain(multicast).map(|work| Case { work, until: Until::Queued });
         gathered.chain(multicast.map(|work| Case { work, until: Until::Copied }))
     }

@@ -19,6 +19,9 @@ pub(super) const INGRESS: PortId = PortId(0);
 /// Ports that frames leave by: 1 to this.
 pub(super) const EGRESS_PORTS: u16 = 11;
 
+/// Neighbours behind these ports, the first ones at a port each: next hops of routes, and receivers.
+const NEIGHBOURS: u16 = 64;
+
 /// Frames are sent to this MAC address: that of the port they come in at.
 pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
@@ -132,7 +135,7 @@ impl Fixture {
         };
         let port = match self.work {
             Work::EndX | Work::MicroA => PortId(1),
-            _ => port_of(routes::longest(&self.prefixes, destination).context("an address without a route")?),
+            _ => port_of_route(routes::longest(&self.prefixes, destination).context("an address without a route")?),
         };
         Ok(vec![Expected { port, octets, destination, hop_limit, qpn: None }])
     }
@@ -143,7 +146,7 @@ impl Fixture {
             Work::Replicate(copies) => (1..=copies as u16)
                 .map(|port| {
                     let destination = neighbour(port);
-                    Expected { port: PortId(port), octets, destination, hop_limit: HOP_LIMIT - 1, qpn: None }
+                    Expected { port: port_of(port), octets, destination, hop_limit: HOP_LIMIT - 1, qpn: None }
                 })
                 .collect(),
             _ => {
@@ -154,7 +157,7 @@ impl Fixture {
                 let copies = if let Work::EndMt(receivers) = self.work { receivers } else { 0 };
                 (1..=copies as u16)
                     .map(|port| Expected {
-                        port: PortId(port),
+                        port: port_of(port),
                         octets,
                         destination: neighbour(port),
                         hop_limit: HOP_LIMIT - 1,
@@ -288,17 +291,22 @@ pub(super) fn icrc_of(packet: &[u8]) -> anyhow::Result<Icrc> {
     Ok(Packet::parse(packet, packet.len())?.icrc([])?.computed)
 }
 
-/// The neighbour at a port: next hop of routes, downstream node or receiver.
-pub(super) fn neighbour(port: u16) -> Ipv6Addr {
-    Ipv6Addr::new(0x2001, 0xdb8, 0xc, port, 0, 0, 0, 1)
+/// A neighbour by its number, from 1 on: next hop of routes, downstream node or receiver.
+pub(super) fn neighbour(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xc, number, 0, 0, 0, 1)
 }
 
-fn next_hop(port: u16) -> NextHop {
-    NextHop { port: PortId(port), address: neighbour(port) }
+fn next_hop(neighbour: u16) -> NextHop {
+    NextHop { port: port_of(neighbour), address: self::neighbour(neighbour) }
+}
+
+/// The port of a neighbour.
+fn port_of(neighbour: u16) -> PortId {
+    PortId(1 + (neighbour - 1) % EGRESS_PORTS)
 }
 
 /// The port that the route at a position leaves by.
-fn port_of(position: usize) -> PortId {
+fn port_of_route(position: usize) -> PortId {
     PortId(1 + (position % usize::from(EGRESS_PORTS)) as u16)
 }
 
@@ -317,11 +325,12 @@ pub(super) fn worker(prefixes: &[Prefix], worker: Worker) -> anyhow::Result<Node
         ..PortConfig::default()
     });
     let mut node = Node::new(NodeConfig { worker, ..NodeConfig::new(LOOPBACK, ports.collect()) });
-    for port in 1..=EGRESS_PORTS {
-        node.apply(Command::AddNeighbour { next_hop: next_hop(port), mac: MacAddress([2, 0, 0, 0, 1, port as u8]) })?;
+    for number in 1..=NEIGHBOURS {
+        let mac = MacAddress([2, 0, 0, 0, 1, number as u8]);
+        node.apply(Command::AddNeighbour { next_hop: next_hop(number), mac })?;
     }
     for (position, prefix) in prefixes.iter().enumerate() {
-        let action = RouteAction::Via(vec![next_hop(port_of(position).0)]);
+        let action = RouteAction::Via(vec![next_hop(port_of_route(position).0)]);
         node.apply(Command::AddRoute { table: TableId(0), prefix: *prefix, action })?;
     }
     ensure!(node.config().ports.len() == usize::from(EGRESS_PORTS) + 1, "a port is missing");

@@ -12,8 +12,8 @@ pub(super) enum Program {
     Callgrind,
     /// `srdma-model-check`, in the same.
     ModelCheck,
-    /// The example `endpoints` of `srdma-host`, in the same.
-    Endpoints,
+    /// An example of a package, in the same: the package, and the example.
+    Example(&'static str, &'static str),
     /// `cargo fuzz` with a target; its result is the count of executions that libFuzzer prints.
     CargoFuzz(&'static str),
 }
@@ -53,7 +53,7 @@ impl Step {
             Program::Srdma => "srdma",
             Program::Callgrind => "valgrind --tool=callgrind srdma",
             Program::ModelCheck => "srdma-model-check",
-            Program::Endpoints => "cargo run --release -p srdma-host --example endpoints --",
+            Program::Example(package, example) => &format!("cargo run --release -p {package} --example {example} --"),
             Program::CargoFuzz(_) => "cargo fuzz",
         };
         format!("{program} {}", self.arguments)

@@ -7,7 +7,7 @@ use crate::external::cargo;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -19,16 +19,20 @@ pub(super) struct Programs {
 impl Programs {
     /// Builds what the jobs need, in the profile `release`.
     pub(super) fn build(jobs: &[Job]) -> Result<Self> {
-        let uses = |program| jobs.iter().flat_map(|job| &job.steps).any(|step| step.program == program);
-        let packages = [
-            ("-p srdma-cli", uses(Program::Srdma) || uses(Program::Callgrind)),
-            ("-p srdma-model-check", uses(Program::ModelCheck)),
-            ("-p srdma-host --example endpoints", uses(Program::Endpoints)),
-        ];
-        for (package, _) in packages.into_iter().filter(|(_, is_used)| *is_used) {
+        let mut built: BTreeSet<Vec<&str>> = BTreeSet::new();
+        for step in jobs.iter().flat_map(|job| &job.steps) {
+            built.extend(match step.program {
+                Program::Srdma | Program::Callgrind => Some(vec!["srdma-cli"]),
+                Program::ModelCheck => Some(vec!["srdma-model-check"]),
+                Program::Example(package, example) => Some(vec![package, "--example", example]),
+                Program::CargoFuzz(_) => None,
+            });
+        }
+        for package in built {
             let mut build = cargo();
-            build.args(["build", "--release", "--locked"]).args(package.split(' ')).current_dir(Tree::root());
-            ensure!(build.status().context("cannot start cargo")?.success(), "{package} cannot be built");
+            build.args(["build", "--release", "--locked", "-p"]).args(&package).current_dir(Tree::root());
+            let is_built = build.status().context("cannot start cargo")?.success();
+            ensure!(is_built, "{} cannot be built", package.join(" "));
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Tree::root().join("target"), PathBuf::from);
         Ok(Programs { folder: target.join("release") })
@@ -46,7 +50,7 @@ impl Programs {
                 valgrind
             }
             Program::ModelCheck => Command::new(self.folder.join("srdma-model-check")),
-            Program::Endpoints => Command::new(self.folder.join("examples/endpoints")),
+            Program::Example(_, example) => Command::new(self.folder.join("examples").join(example)),
             Program::CargoFuzz(target) => {
                 unpack_corpus(target)?;
                 let mut cargo = cargo();
@@ -61,7 +65,7 @@ impl Programs {
         match step.program {
             Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
             Program::Callgrind => instructions::counts(&counted),
-            Program::Srdma | Program::ModelCheck | Program::Endpoints => kept(&documents(&output.stdout)?, step.keep),
+            Program::Srdma | Program::ModelCheck | Program::Example(..) => kept(&documents(&output.stdout)?, step.keep),
         }
     }
 }
