@@ -328,7 +328,7 @@ pub(super) fn worker(prefixes: &[Prefix], worker: Worker) -> anyhow::Result<Node
     });
     let mut node = Node::new(NodeConfig { worker, ..NodeConfig::new(LOOPBACK, ports.collect()) });
     for number in 1..=NEIGHBOURS {
-        let mac = MacAddress([2, 0, 0, 0, 1, number as u8]);
+        let mac = MacAddress([2, 0, 0, 0, 1, port_of(number).0 as u8]);
         node.apply(Command::AddNeighbour { next_hop: next_hop(number), mac })?;
     }
     for (position, prefix) in prefixes.iter().enumerate() {
