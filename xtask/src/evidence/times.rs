@@ -62,10 +62,9 @@ fn endpoints() -> Job {
 }
 
 /// Scenarios, variants, numbers of threads and of rounds.
-const SIMULATIONS: [(&str, &str, u32, u32); 5] = [
+const SIMULATIONS: [(&str, &str, u32, u32); 4] = [
     ("permutation", "pfc", 1, 5),
     ("permutation", "pfc", 2, 5),
-    ("allreduce-4096-packets", "placed", 1, 1),
     ("allreduce-4096-packets", "placed", 2, 1),
     ("allreduce-4096-flow", "ecmp-4", 1, 3),
 ];
