@@ -47,9 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     times.sort_unstable_by(f64::total_cmp);
     let (least, median) = (times[0], times[times.len() / 2]);
     if is_json {
-        let row = json!({ "scenario": file, "variant": result.variant, "seed": seed, "threads": threads, "rounds": times.len(),
-                          "seconds_least": least, "seconds_median": median, "packet_hops": result.packet_hops,
-                          "simulated_ns": result.simulated_ns });
+        let mut row = json!({ "scenario": file, "variant": result.variant, "seed": seed, "threads": threads });
+        row["rounds"] = json!(times.len());
+        row["seconds_least"] = json!(least);
+        row["seconds_median"] = json!(median);
+        row["packet_hops"] = json!(result.packet_hops);
+        row["simulated_ns"] = json!(result.simulated_ns);
         println!("{row}");
         return Ok(());
     }

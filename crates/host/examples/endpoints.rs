@@ -88,7 +88,11 @@ fn main() -> Result<(), Failure> {
         rows.push((name, [rates[0], rates[rates.len() / 2], rates[rates.len() - 1]]));
     }
     if is_json {
-        let row = |(name, [least, median, most]): &(&&str, [f64; 3])| json!({ "case": name, "gbit_per_s_least": least, "gbit_per_s_median": median, "gbit_per_s_most": most });
+        let row = |(name, [least, median, most]): &(&&str, [f64; 3])| {
+            let unit = "gbit_per_s";
+            json!({ "case": name, format!("{unit}_least"): least, format!("{unit}_median"): median,
+                    format!("{unit}_most"): most })
+        };
         let rows: Vec<_> = rows.iter().map(row).collect();
         println!("{}", json!({ "octets": octets, "rounds": rounds, "rows": rows }));
     } else {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// A target of libFuzzer.
 struct Target {
     name: &'static str,
-    /// Steps of ten million executions, each with a seed of its own, so that one that is stopped costs no more than that.
+    /// Steps of ten million executions, each with a seed of its own: what is stopped costs no more than that.
     steps: u32,
     /// Octets of an input, at most: so that inputs of the corpus are whole.
     max_len: u32,

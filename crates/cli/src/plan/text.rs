@@ -2,7 +2,7 @@
 
 use super::change::{Changed, ChangedFlow};
 use super::placed::{Load, Placed, PlacedFlow, PlacedGroup, WrittenProgram};
-use super::why::{GroupReasons, Reasons, UsedLink};
+use super::why::{Bound, GroupReasons, Reasons, UsedLink};
 use crate::terminal;
 use std::fmt::Write;
 
@@ -85,8 +85,7 @@ pub(super) fn changed(changed: &Changed) -> String {
 }
 
 pub(super) fn reasons(reasons: &Reasons) -> String {
-    let Reasons { number, job, collective, rate_bits_per_s, path, program, most_loaded, bound, gap, bound_by, .. } =
-        reasons;
+    let Reasons { number, job, collective, rate_bits_per_s, path, program, .. } = reasons;
     let (from, to) = (path.first().map_or("", String::as_str), path.last().map_or("", String::as_str));
     let mut text = format!("flow {number}: {from} to {to}, {:.2} Gbit/s, ", *rate_bits_per_s as f64 / 1e9);
     let _ = writeln!(text, "{collective} of job {job}");
@@ -109,12 +108,12 @@ pub(super) fn reasons(reasons: &Reasons) -> String {
             rows(&mut text, ["by", "would load", "link from", "to"], Some(1), ways.collect());
         }
     }
-    add_bound(&mut text, most_loaded, *bound, *gap, bound_by);
+    add_bound(&mut text, &reasons.bound);
     text
 }
 
 pub(super) fn group_reasons(reasons: &GroupReasons) -> String {
-    let GroupReasons { group, links, other_ways, alternatives, most_loaded, bound, gap, bound_by } = reasons;
+    let GroupReasons { group, links, other_ways, alternatives, .. } = reasons;
     let PlacedGroup { number, job, collective, from, to, rate_bits_per_s, .. } = group;
     let rate = *rate_bits_per_s as f64 / 1e9;
     let mut text =
@@ -133,7 +132,7 @@ pub(super) fn group_reasons(reasons: &GroupReasons) -> String {
         let ways = ways.map(|own| [by(&own.path), format!("{:.3}", own.load), own.from.clone(), own.to.clone()]);
         rows(&mut text, ["by", "would load", "link from", "to"], Some(1), ways.collect());
     }
-    add_bound(&mut text, most_loaded, *bound, *gap, bound_by);
+    add_bound(&mut text, &reasons.bound);
     text
 }
 
@@ -153,7 +152,7 @@ fn add_links(text: &mut String, links: &[UsedLink]) {
 }
 
 /// The most loaded link of a plan, and its bound.
-fn add_bound(text: &mut String, most_loaded: &Load, bound: f64, gap: f64, bound_by: &str) {
+fn add_bound(text: &mut String, Bound { most_loaded, bound, gap, bound_by }: &Bound) {
     let Load { from, to, load, .. } = most_loaded;
     let _ = writeln!(text, "\nmost loaded   {from} to {to}: {load:.3} of its rate");
     let _ = writeln!(text, "bound         {bound:.3}, {:.1} % below; made by {bound_by}", 100.0 * gap);

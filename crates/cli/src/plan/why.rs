@@ -52,6 +52,13 @@ pub(super) struct Reasons {
     /// Number of other paths; those with the least load are shown.
     pub(super) other_ways: usize,
     pub(super) alternatives: Vec<OtherWay>,
+    #[serde(flatten)]
+    pub(super) bound: Bound,
+}
+
+/// How far the whole plan is from what no plan can do better.
+#[derive(Serialize)]
+pub(super) struct Bound {
     /// The most loaded link of the whole plan.
     pub(super) most_loaded: Load,
     pub(super) bound: f64,
@@ -59,6 +66,14 @@ pub(super) struct Reasons {
     pub(super) gap: f64,
     /// The links that determine the bound.
     pub(super) bound_by: String,
+}
+
+impl Bound {
+    fn of(topology: &Topology, placement: &Placement<'_>) -> Self {
+        let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
+        let gap = (most_loaded.load / bound - 1.0).max(0.0);
+        Bound { most_loaded, bound, gap, bound_by: bound_by(topology, placement) }
+    }
 }
 
 /// The reasons for a group's tree.
@@ -71,10 +86,8 @@ pub(super) struct GroupReasons {
     /// Number of other trees with one way up for all receivers; the switches and the load of the best ones.
     pub(super) other_ways: usize,
     pub(super) alternatives: Vec<OtherWay>,
-    pub(super) most_loaded: Load,
-    pub(super) bound: f64,
-    pub(super) gap: f64,
-    pub(super) bound_by: String,
+    #[serde(flatten)]
+    pub(super) bound: Bound,
 }
 
 #[derive(Serialize)]
@@ -133,7 +146,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         load: own.load,
     };
     let used = |(direction, _)| used_link(topology, placement, direction);
-    let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
     let reasons = Reasons {
         number,
         job: flow.wanted.job.clone(),
@@ -144,10 +156,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         path: path.node_names(topology),
         other_ways: alternatives.len(),
         alternatives: alternatives.iter().take(ALTERNATIVES).map(other).collect(),
-        gap: (most_loaded.load / bound - 1.0).max(0.0),
-        bound_by: bound_by(topology, placement),
-        most_loaded,
-        bound,
+        bound: Bound::of(topology, placement),
     };
     if arguments.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&reasons)?))?;
@@ -171,16 +180,12 @@ fn of_group(opened: &Opened, placement: &Placement<'_>, group: &NumberedGroup) -
         to: name(most.to(topology)),
         load: *load,
     };
-    let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
     GroupReasons {
         group: placed_group(topology, placement, group),
         links: placement.tree(group.id).iter().map(|own| used_link(topology, placement, *own)).collect(),
         other_ways: others.len(),
         alternatives: others.iter().take(ALTERNATIVES).map(other).collect(),
-        gap: (most_loaded.load / bound - 1.0).max(0.0),
-        bound_by: bound_by(topology, placement),
-        most_loaded,
-        bound,
+        bound: Bound::of(topology, placement),
     }
 }
 

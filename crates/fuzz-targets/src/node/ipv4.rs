@@ -126,9 +126,7 @@ pub(super) fn is_whole(packet: &[u8]) {
     assert_eq!(sum(&packet[..header]), 0xFFFF, "the header checksum");
     assert_ne!(packet[8], 0, "the time to live");
     // 240/4 is forwarded (D260).
-    let is_of_one_host = match packet[16..20] {
-        [0 | 127 | 224..=239, ..] | [169, 254, ..] | [255, 255, 255, 255] => false,
-        _ => true,
-    };
-    assert!(is_of_one_host, "the destination {:?}", &packet[16..20]);
+    let destination = &packet[16..20];
+    let is_bound = matches!(destination, [0 | 127 | 224..=239, ..] | [169, 254, ..] | [255, 255, 255, 255]);
+    assert!(!is_bound, "the destination {destination:?}");
 }
