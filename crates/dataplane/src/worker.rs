@@ -1,7 +1,7 @@
 //! Workers: several nodes that are one to their neighbours. Each has its own ports' queues, pool and thread (D208).
 //!
 //! Plain packets are processed by the worker that receives them. The state of a group has one owner, and so have BFD
-//! sessions: another worker that receives such a packet hands it over, as it is at that moment, with what was found out
+//! sessions and packets that are reassembled: another worker that receives such a packet hands it over, as it is at that moment, with what was found out
 //! about it.
 //!
 //! ```text
@@ -14,6 +14,7 @@
 //! The owner of a group follows from its Proxy Address alone: no worker asks another.
 
 use crate::context::PacketContext;
+use crate::headers::Place;
 use srdma_frame::Frame;
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
@@ -70,7 +71,17 @@ impl Worker {
     /// The worker that owns the group with this Proxy Address.
     #[inline]
     pub(crate) fn owner_of(self, proxy: &[u8; 16]) -> u16 {
-        let bits = u128::from_be_bytes(*proxy);
+        self.owner_of_bits(u128::from_be_bytes(*proxy))
+    }
+
+    /// The worker that reassembles the packet of this source and Identification (D297).
+    #[cold]
+    pub(crate) fn reassembler_of(self, source: &[u8; 16], identification: u32) -> u16 {
+        self.owner_of_bits(u128::from_be_bytes(*source) ^ u128::from(identification))
+    }
+
+    #[inline]
+    fn owner_of_bits(self, bits: u128) -> u16 {
         // The finaliser of splitmix64 (Steele, Lea and Flood 2014).
         let mut mixed = (bits as u64) ^ ((bits >> 64) as u64).rotate_left(32);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -122,6 +133,8 @@ pub(crate) enum HandoverKind {
     Multicast,
     /// Its destination is the node itself.
     Local,
+    /// It is a fragment to a SID, whose Fragment header is there.
+    Fragment(Place),
 }
 
 impl HandoverNote {

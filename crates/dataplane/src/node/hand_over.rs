@@ -48,6 +48,13 @@ impl Node {
                 worker.owner_of(head.get(behind_outer(head)? + 24..)?.first_chunk()?)
             }
             Verdict::Local => worker::FIRST,
+            // A fragment that lacks these is refused here.
+            Verdict::Fragment(at) => {
+                let head = frame.head(pool);
+                let source = head.get(IPV6 + 8..)?.first_chunk()?;
+                let identification = head.get(at.offset + 4..)?.first_chunk()?;
+                worker.reassembler_of(source, u32::from_be_bytes(*identification))
+            }
             Verdict::Enqueue(..)
             | Verdict::EnterClass(..)
             | Verdict::EnterClassIpv4(..)
@@ -58,8 +65,7 @@ impl Node {
             | Verdict::Report(..)
             | Verdict::EndC
             | Verdict::ToPeer
-            | Verdict::Echo(_)
-            | Verdict::Fragment(_) => return None,
+            | Verdict::Echo(_) => return None,
         };
         worker.other(owner)
     }
@@ -72,6 +78,7 @@ impl Node {
             Verdict::Replicate(_) => HandoverKind::Replicate,
             Verdict::EndMt { require_hmac } => HandoverKind::EndMt { require_hmac: *require_hmac },
             Verdict::Multicast => HandoverKind::Multicast,
+            Verdict::Fragment(at) => HandoverKind::Fragment(*at),
             _ => HandoverKind::Local,
         };
         let note = HandoverNote { context: *context, kind };
@@ -96,6 +103,7 @@ impl Node {
             HandoverKind::EndMt { require_hmac } => Verdict::EndMt { require_hmac },
             HandoverKind::Multicast => Verdict::Multicast,
             HandoverKind::Local => Verdict::Local,
+            HandoverKind::Fragment(at) => Verdict::Fragment(at),
         })
     }
 }

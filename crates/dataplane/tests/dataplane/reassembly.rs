@@ -1,9 +1,9 @@
 //! Fragments of tunnel packets to SIDs (RFC 8200 section 4.5, RFC 5722, RFC 6946; D245). The fragments are scapy's, by
 //! `tools/fragments.py`.
 
-use crate::common::{Bench, address, prefix};
+use crate::common::{Bench, address, port_mac, prefix};
 use srdma_dataplane::*;
-use srdma_frame::Element;
+use srdma_frame::{Element, Frame, PortId};
 
 const LOOPBACK: &str = "2001:db8:ffff::1";
 const SID: &str = "fd00:1::d6";
@@ -20,6 +20,17 @@ fn node() -> Bench {
     bench.route("2001:db8:5::/48", 0);
     bench.apply(Command::AddSid { prefix: prefix(SID), behavior: SidBehavior::EndDt6(TableId(0)) });
     bench
+}
+
+/// The same as workers of one node.
+fn workers() -> Vec<Bench> {
+    let worker = |worker| {
+        let mut bench = Bench::with(LOOPBACK, 2, |config| config.worker = worker);
+        bench.route("::/0", 1);
+        bench.apply(Command::AddSid { prefix: prefix(SID), behavior: SidBehavior::EndDt6(TableId(0)) });
+        bench
+    };
+    Worker::all(3).map(worker).collect()
 }
 
 /// The packets of a name.
@@ -75,6 +86,39 @@ fn fragments_make_the_packet_in_any_order() {
             assert_eq!(sent, [vec![], vec![], vec![(1, inner())]], "{name} {order:?}");
             assert_eq!((bench.drops(0), bench.pool.in_use()), (vec![], 0));
             assert_eq!(bench.node.next_deadline(), None, "nothing waits any more");
+        }
+    }
+}
+
+/// D297: fragments that come by several ports, or in tunnels of their own, arrive at several workers.
+#[test]
+fn fragments_at_several_workers_make_the_packet() {
+    for name in ["plain", "srh"] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let (mut workers, mut sent, mut handed_over) = (workers(), Vec::new(), Vec::new());
+            for (number, fragment) in order.into_iter().zip(scapy(name)) {
+                let Bench { node, pool, now, .. } = &mut workers[number];
+                let octets = [&port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], &fragment].concat();
+                node.receive(*now, PortId(0), &mut vec![Frame::from_octets(&octets, pool).unwrap()], pool);
+                node.take_handovers(&mut handed_over);
+                let others = handed_over.drain(..).map(|Handover { to, note, frame }| {
+                    let octets = frame.to_vec(pool);
+                    frame.release(pool);
+                    (to, note, octets)
+                });
+                let others: Vec<_> = others.collect();
+                sent.extend(workers[number].drain());
+                for (to, note, octets) in others {
+                    let Bench { node, pool, now, .. } = &mut workers[to];
+                    let frame = Frame::from_octets(&octets, pool).unwrap();
+                    node.take_over(*now, &note, frame, pool);
+                    sent.extend(workers[to].drain());
+                }
+            }
+            assert_eq!(sent, [(1, inner())], "{name} {order:?}");
+            for worker in &workers {
+                assert_eq!((worker.drops(0), worker.pool.in_use(), worker.node.next_deadline()), (vec![], 0, None));
+            }
         }
     }
 }
