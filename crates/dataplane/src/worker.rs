@@ -1,8 +1,8 @@
 //! Workers: several nodes that are one to their neighbours. Each has its own ports' queues, pool and thread (D208).
 //!
 //! Plain packets are processed by the worker that receives them. The state of a group has one owner, and so have BFD
-//! sessions and packets that are reassembled: another worker that receives such a packet hands it over, as it is at that moment, with what was found out
-//! about it.
+//! sessions and packets that are reassembled: another worker that receives such a packet hands it over, as it is then,
+//! with what was found out about it.
 //!
 //! ```text
 //!   wire ─▶ worker 0 ─▶ wire
