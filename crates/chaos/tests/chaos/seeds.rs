@@ -37,6 +37,13 @@ fn nodes_of_several_workers_have_no_violations() {
     assert_eq!(summary.failures, [].into());
 }
 
+/// An edge that has not heard of an eviction yet sends to a receiver that is not ready until the end.
+#[test]
+fn frames_to_an_evicted_receiver_are_no_leak() {
+    let outcome = world::run(&Schedule::from_seed(60_001_148).with_workers(3));
+    assert!(outcome.violations.is_empty() && outcome.evictions == 1, "{:?}", outcome.violations);
+}
+
 /// Hosts with selective repeat, all of them or some of the receivers (D228).
 #[test]
 fn hosts_with_selective_repeat_have_no_violations() {
