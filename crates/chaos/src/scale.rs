@@ -3,6 +3,7 @@
 use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
 use srdma_sim::link::LinkModel;
 use srdma_sim::timing::Timing;
+use srdma_workers::LONGEST_HANDOVER;
 
 /// Approximate octets of a full packet on a link, headers included.
 const PACKET_OCTETS: usize = PATH_MTU_OCTETS as usize + 200;
@@ -14,6 +15,8 @@ pub struct Scale {
     pub ack_timeout_ns: u64,
     /// Approximate duration of the largest group's transfer without faults, in nanoseconds.
     pub transfer_ns: u64,
+    /// Longest time for which the workers of all nodes on the way hand over a packet and its response.
+    pub handovers_ns: u64,
     /// Maximum number of outstanding packets of a source.
     pub window_packets: u32,
 }
@@ -27,9 +30,11 @@ impl Scale {
         // Groups share the first link when they share a source, and often others.
         let sending_ns = packets * schedule.groups.len() as u64 * link.transmission_ps(PACKET_OCTETS) / 1000;
         let round_trips = packets.div_ceil(u64::from(timing.window_packets)) + 1;
+        let handovers = if schedule.workers > 1 { 2 * levels(schedule) as u64 } else { 0 };
         Scale {
             ack_timeout_ns: 4096 << timing.ack_timeout,
             transfer_ns: sending_ns + round_trips * timing.round_trip_ns,
+            handovers_ns: handovers * LONGEST_HANDOVER.as_nanos() as u64,
             window_packets: timing.window_packets,
         }
     }

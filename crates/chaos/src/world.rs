@@ -226,7 +226,8 @@ impl<'s> World<'s> {
 
     /// The time by which every group must have finished, unless a fault explains otherwise.
     fn deadline(&self) -> Instant {
-        let allowance_ns = COMPLETION_ACK_TIMEOUTS * self.scale.ack_timeout_ns + 4 * self.scale.transfer_ns;
+        let Scale { ack_timeout_ns, handovers_ns, transfer_ns, .. } = self.scale;
+        let allowance_ns = COMPLETION_ACK_TIMEOUTS * (ack_timeout_ns + handovers_ns) + 4 * transfer_ns;
         let last_event = self.schedule.events.last().map_or(0, |timed| timed.at_ns);
         self.faults_and_starts_end().max(Instant::from_ns(last_event)).after_ns(allowance_ns)
     }

@@ -10,4 +10,4 @@ mod exchange;
 mod workers;
 
 pub use exchange::{Exchange, ExchangeCounters, exchange};
-pub use workers::Workers;
+pub use workers::{LONGEST_HANDOVER, Workers};

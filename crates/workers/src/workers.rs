@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The longest time that a packet takes from one worker to another: that of a few batches.
-const LONGEST_HANDOVER: Duration = Duration::from_micros(20);
+pub const LONGEST_HANDOVER: Duration = Duration::from_micros(20);
 
 /// A node of several workers. A flow always arrives at the same worker, which one is random: from the seed.
 #[derive(Debug)]

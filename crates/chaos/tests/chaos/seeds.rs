@@ -44,6 +44,13 @@ fn frames_to_an_evicted_receiver_are_no_leak() {
     assert!(outcome.violations.is_empty() && outcome.evictions == 1, "{:?}", outcome.violations);
 }
 
+/// A quarter of the packets is lost, and each worker takes up to two thirds of an ACK timeout to hand one over.
+#[test]
+fn a_group_of_several_workers_has_time_for_what_they_hand_over() {
+    let outcome = world::run(&Schedule::from_seed(60_000_343).with_workers(3));
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+}
+
 /// Hosts with selective repeat, all of them or some of the receivers (D228).
 #[test]
 fn hosts_with_selective_repeat_have_no_violations() {
