@@ -106,7 +106,7 @@ impl World<'_> {
                 NodeOrHost::Host(_) | NodeOrHost::Absent => {}
             });
         }
-        // Nodes that have not heard of an eviction send to the receiver again and again, if it says that it is not ready.
+        // Nodes at which an eviction is not in effect send on to the receiver, for as long as it is not ready.
         let is_steady = self.controls.iter().all(|control| control.lifecycle.is_steady());
         let chunks = self.network.chunks_in_use();
         if chunks > 0 && is_steady {

@@ -2,8 +2,8 @@
 
 use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
 use srdma_sim::link::LinkModel;
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_sim::timing::Timing;
-use srdma_workers::LONGEST_HANDOVER;
 
 /// Approximate octets of a full packet on a link, headers included.
 const PACKET_OCTETS: usize = PATH_MTU_OCTETS as usize + 200;
@@ -34,7 +34,7 @@ impl Scale {
         Scale {
             ack_timeout_ns: 4096 << timing.ack_timeout,
             transfer_ns: sending_ns + round_trips * timing.round_trip_ns,
-            handovers_ns: handovers * LONGEST_HANDOVER.as_nanos() as u64,
+            handovers_ns: handovers * NodeOrHost::LONGEST_HANDOVER.as_nanos() as u64,
             window_packets: timing.window_packets,
         }
     }

@@ -5,7 +5,8 @@ use crate::network::{ElementId, Network, SimElement};
 use srdma_dataplane::{Node, Worker};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
-use srdma_workers::Workers;
+use srdma_workers::{LONGEST_HANDOVER, Workers};
+use std::time::Duration;
 
 /// A node of the dataplane or a host.
 #[derive(Default)]
@@ -22,6 +23,9 @@ pub enum NodeOrHost {
 }
 
 impl NodeOrHost {
+    /// The longest time that a packet takes from one worker of a node to another.
+    pub const LONGEST_HANDOVER: Duration = LONGEST_HANDOVER;
+
     /// A node of so many workers, each of which `make` makes; the seed selects at which of them a flow arrives.
     ///
     /// # Errors
