@@ -48,8 +48,7 @@ fn endpoints() -> Job {
             reaches: &[],
         }],
         table: |results| {
-            let rows = results.first().and_then(|result| result["rows"].as_array()).context("a result has no rows")?;
-            ensure!(!rows.is_empty(), "results are missing");
+            let rows = rows_of(results.first().map(|result| &result["rows"]))?;
             let mut table = head(&["1 GiB by WRITE, path MTU 4096, Gbit/s", "least", "median", "most"]);
             for row in rows {
                 let rate = |of: &str| number(row, &format!("/gbit_per_s_{of}"));
@@ -103,6 +102,11 @@ fn simulators() -> Job {
     }
 }
 
+/// The rows of a result, one at least.
+fn rows_of(result: Option<&Value>) -> Result<&Vec<Value>> {
+    result.and_then(Value::as_array).filter(|rows| !rows.is_empty()).context("results are missing")
+}
+
 /// The most clocks of the time stamp counter for a packet, of cases with such a target: half of what VPP 26.10 took.
 const CLOCKS: [(&str, f64); 7] =
     [("IPv6", 52.0), ("End", 77.0), ("End.X", 58.0), ("uN", 77.0), ("uA", 64.0), ("End.DT6", 71.0), ("H.Encaps", 94.0)];
@@ -113,8 +117,7 @@ const NS_OF_COPY: [(&str, f64); 3] =
 
 /// A row for each case: the least time, and the median; clocks, and the time of a copy; and the target.
 fn inside_l2(results: &[Value]) -> Result<String> {
-    let rows = results.first().and_then(Value::as_array).context("a result has no rows")?;
-    ensure!(!rows.is_empty(), "results are missing");
+    let rows = rows_of(results.first())?;
     let mut table = head(&["case", "octets", "ns least (median)", "clocks", "ns a copy", "target"]);
     for row in rows.iter().filter(|row| row.get("ns_min").is_some()) {
         let case = text(row, "/case")?;
@@ -138,8 +141,7 @@ fn inside_l2(results: &[Value]) -> Result<String> {
 
 /// A row for each case and length, a column for each working set and number of routes: the least time, and the median.
 fn of_packets(results: &[Value]) -> Result<String> {
-    let rows = results.first().and_then(Value::as_array).context("a result has no rows")?;
-    ensure!(!rows.is_empty(), "results are missing");
+    let rows = rows_of(results.first())?;
     let place = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/working_set")?.to_owned(), number(row, "/routes")?));
     let case = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/case")?.to_owned(), number(row, "/frame_octets")?));
     let (mut places, mut cases) = (Vec::new(), Vec::new());
@@ -174,8 +176,7 @@ fn of_packets(results: &[Value]) -> Result<String> {
 
 /// A row for each case and number of workers.
 fn of_workers(results: &[Value]) -> Result<String> {
-    let rows = results.first().and_then(Value::as_array).context("a result has no rows")?;
-    ensure!(!rows.is_empty(), "results are missing");
+    let rows = rows_of(results.first())?;
     let mut table = head(&["case", "workers", "million packets/s, most", "median", "ratio, median"]);
     for row in rows {
         let millions = |of: &str| Ok::<_, anyhow::Error>(number(row, &format!("/packets_per_s_{of}"))? / 1e6);
@@ -188,8 +189,7 @@ fn of_workers(results: &[Value]) -> Result<String> {
 
 /// A row for each case, length and yardstick, beside every driver: the ratio, the least time, and the median.
 fn on_wires(results: &[Value]) -> Result<String> {
-    let rows = results.first().and_then(Value::as_array).context("a result has no rows")?;
-    ensure!(!rows.is_empty(), "results are missing");
+    let rows = rows_of(results.first())?;
     let of_ns = |of: &Value| Ok::<_, anyhow::Error>((number(of, "/ns_min")?, number(of, "/ns_median")?));
     let columns = ["driver, case", "octets", "ns least (median)", "yardstick", "ns least (median)", "ratio", "target"];
     let mut table = head(&columns);
