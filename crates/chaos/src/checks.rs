@@ -106,10 +106,8 @@ impl World<'_> {
                 NodeOrHost::Host(_) | NodeOrHost::Absent => {}
             });
         }
-        // Nodes at which an eviction is not in effect send on to the receiver, for as long as it is not ready.
-        let is_steady = self.controls.iter().all(|control| control.lifecycle.is_steady());
         let chunks = self.network.chunks_in_use();
-        if chunks > 0 && is_steady {
+        if chunks > 0 {
             self.violation(ViolationKind::Leak, format!("{chunks} frame chunks are still in use"));
         }
         let dropped = self.network.dropped_for_memory();

@@ -207,6 +207,15 @@ impl<'s> World<'s> {
 
     /// Processes the next event or task until `limit`; returns whether there was one.
     fn advance(&mut self, limit: Instant) -> bool {
+        let has_advanced = self.advance_by(limit, |_| true);
+        if !self.dead_unanswered.is_empty() {
+            self.check_dead_receivers();
+        }
+        has_advanced
+    }
+
+    /// The same; only tasks of this kind are performed.
+    fn advance_by(&mut self, limit: Instant, is_wanted: impl Fn(&Task) -> bool) -> bool {
         let next = self.tasks.next_time().filter(|next| *next <= limit);
         match self.network.step(next.unwrap_or(limit)) {
             Some(element) => self.observe(element),
@@ -215,11 +224,10 @@ impl<'s> World<'s> {
                 let Some((_, task)) = next.and_then(|next| self.tasks.pop_until(next)) else {
                     return false;
                 };
-                self.perform(task);
+                if is_wanted(&task) {
+                    self.perform(task);
+                }
             }
-        }
-        if !self.dead_unanswered.is_empty() {
-            self.check_dead_receivers();
         }
         true
     }
@@ -325,9 +333,9 @@ impl<'s> World<'s> {
         self.outcome.ended_ns = ended.as_ns();
         self.check_progress(ended);
         let last = ended.after_ns(LAST_FRAMES_ACK_TIMEOUTS * self.scale.ack_timeout_ns);
-        while let Some(element) = self.network.step(last.max(self.faults_until)) {
-            self.observe(element);
-        }
+        // Changes come into effect and receivers recover; no other fault begins or ends.
+        let is_wanted = |task: &Task| matches!(task, Task::Deliver(_) | Task::RepairReceiver(_));
+        while self.advance_by(last.max(self.faults_until), is_wanted) {}
         let mut observed = Observed::default();
         for flow in &self.flows {
             flow.check_data(&self.testbed, &self.network, &mut observed);

@@ -37,7 +37,7 @@ fn nodes_of_several_workers_have_no_violations() {
     assert_eq!(summary.failures, [].into());
 }
 
-/// An edge that has not heard of an eviction yet sends to a receiver that is not ready until the end.
+/// A receiver is not ready until after the last group has completed, and an edge sends to it until then.
 #[test]
 fn frames_to_an_evicted_receiver_are_no_leak() {
     let outcome = world::run(&Schedule::from_seed(60_001_148).with_workers(3));
