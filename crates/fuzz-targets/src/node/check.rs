@@ -130,11 +130,12 @@ fn icmpv6_remainder(packet: &[u8]) -> u16 {
 }
 
 /// No ICRC that was good becomes bad on the way through a node, and none that was bad becomes good (D10), unless the
-/// node `recomputes`. The ICRC of the node's own packets is right (D33), and that of data packets that it has trimmed
+/// node `recomputes`. The ICRC of the node's own packets is right (D33), and that of data packets that a port `trims`
 /// the complement (D88).
-pub(super) fn is_as_good(came: Option<&Carried>, leaves: &Carried, recomputes: bool) {
-    // What came may have been the last fragment of it.
-    if leaves.is_trimmed && !leaves.is_response() && came.is_none_or(|came| !came.is_trimmed) {
+pub(super) fn is_as_good(came: Option<&Carried>, leaves: &Carried, recomputes: bool, trims: bool) {
+    // The frame that came may have been the last fragment of a packet that had been trimmed before.
+    let may_be_trimmed = came.is_none_or(|came| trims && !came.is_trimmed);
+    if leaves.is_trimmed && !leaves.is_response() && may_be_trimmed {
         return;
     }
     let Some(came) = came else {

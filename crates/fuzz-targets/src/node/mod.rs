@@ -237,6 +237,7 @@ enum Judge<'a> {
 fn drain(world: &mut World, bench: &mut Bench, judge: Judge<'_>) -> usize {
     let mut left = 0;
     for port in 0..PORTS {
+        let trims = world.node.egress_config(PortId(port)).is_some_and(|egress| egress.trim_dscp.is_some());
         while let Some(frame) = world.node.dequeue(world.now, PortId(port), &mut world.pool) {
             bench.leaving.clear();
             frame.pieces(&world.pool).for_each(|piece| bench.leaving.extend(piece));
@@ -253,7 +254,7 @@ fn drain(world: &mut World, bench: &mut Bench, judge: Judge<'_>) -> usize {
             };
             check::is_whole(port, &bench.leaving, octets);
             if let Some(leaves) = carried(&bench.leaving) {
-                check::is_as_good(came, &leaves, world.temper == Temper::Recomputing);
+                check::is_as_good(came, &leaves, world.temper == Temper::Recomputing, trims);
                 if (bench.frames_out + left).is_multiple_of(64) {
                     check::agrees_with_the_reference(&bench.leaving, &leaves);
                 }
