@@ -69,13 +69,13 @@ const PROTOCOLS: [Target; 8] = [
 
 const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire", "workers"];
 
-/// Whole nodes, whose state stays from input to input.
+/// Whole nodes, whose state stays from input to input. Each is a job of its own, so that they may run side by side.
 const NODES: [Target; 2] = [
     Target { name: "node", steps: 10, max_len: 384, reaches: NODE },
     Target { name: "workers", steps: 10, max_len: 384, reaches: NODE },
 ];
 
-pub(super) fn jobs() -> [Job; 3] {
+pub(super) fn jobs() -> [Job; 4] {
     let job = |name, about, targets: &[Target]| Job {
         name,
         about,
@@ -86,7 +86,8 @@ pub(super) fn jobs() -> [Job; 3] {
     [
         job("fuzz-parsers", "executions of the fuzz targets that parse; needs cargo-fuzz", &PARSERS),
         job("fuzz-protocols", "executions of the fuzz targets with the state of a protocol", &PROTOCOLS),
-        job("fuzz-nodes", "executions of the fuzz targets of nodes", &NODES),
+        job("fuzz-node", "executions of the fuzz target of whole nodes", &NODES[..1]),
+        job("fuzz-workers", "executions of the fuzz target of nodes with several workers", &NODES[1..]),
     ]
 }
 
