@@ -1,6 +1,7 @@
 /** Recordings: JSON lines, a `Header` and then `Sample`s (docs/page.md). */
 
 import type { Branch, Group, ControllerEvent, Topology } from "../api/types.ts";
+import * as format from "./recording_format.ts";
 import type { Drops } from "./store.ts";
 
 interface Header {
@@ -60,19 +61,20 @@ export class Recording {
   /** Reads a file's text. */
   constructor(text: string) {
     const lines = text.split("\n").filter((line) => line.trim() !== "");
-    const header = parse<Header>(lines[0] ?? "", 1);
-    if (header.recording !== "srdma" || !Array.isArray(header.topology?.links)) {
+    const head = parse(lines[0] ?? "", 1);
+    if (!isObject(head) || head["recording"] !== "srdma") {
       throw new NoRecording("line 1: expected the header of a recording of srdma");
     }
-    if (header.version !== VERSION) {
+    if (head["version"] !== VERSION) {
       throw new NoRecording(
-        `line 1: a recording of format ${header.version}: expected format ${VERSION}; record it again`,
+        `line 1: a recording of format ${JSON.stringify(head["version"])}: expected format ${VERSION}; record it again`,
       );
     }
+    const header = checked<Header>(format.Header, head, 1);
     this.#header = header;
     this.title = header.title;
     this.root = header.root;
-    this.#samples = lines.slice(1).map((line, at) => parse<Sample>(line, at + 2));
+    this.#samples = lines.slice(1).map((line, at) => checked<Sample>(format.Sample, parse(line, at + 2), at + 2));
     if (this.#samples.length === 0) {
       throw new NoRecording("the recording has no sample");
     }
@@ -178,12 +180,24 @@ export class Recording {
   }
 }
 
-function parse<T>(line: string, number: number): T {
+function parse(line: string, number: number): unknown {
   try {
-    return JSON.parse(line) as T;
+    return JSON.parse(line);
   } catch {
     throw new NoRecording(`line ${number}: expected JSON`);
   }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function checked<T>(form: Parameters<typeof format.mistake>[0], value: unknown, number: number): T {
+  const mistake = format.mistake(form, value);
+  if (mistake !== undefined) {
+    throw new NoRecording(`line ${number}: ${mistake}`);
+  }
+  return value as T;
 }
 
 function copy({ rates, branches, drops }: Values): Values {

@@ -3,30 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { tiers } from "../../src/graph/layout.ts";
 import { NoRecording, Recording } from "../../src/state/recording.ts";
-
-const node = (name: string, number: number): unknown =>
-  ({ name, loopback: `2001:db8::${number}`, is_alive: true, is_drained: false, is_edge: false, drops: 0 });
-const HEAD = {
-  recording: "srdma",
-  version: 2,
-  title: "a transfer",
-  root: "A",
-  topology: {
-    unix_ms: 0,
-    version: 1,
-    nodes: [node("A", 1), node("B", 2)],
-    links: [{ ends: ["A", "B"], octets_per_second: [0, 0], mtu: 4608, groups: 1 }],
-  },
-  groups: [{ id: 1, tree: { nodes: [{ name: "A", branches: [{ address: "2001:db8::2", cnps: 0 }] }] } }],
-};
-const SAMPLES = Array.from({ length: 200 }, (_, at) => ({
-  t_ns: (at + 1) * 1000,
-  links: at % 2 === 0 ? [[0, at, 2 * at]] : [],
-  branches: [[1, 0, 0, at, 3, at]],
-  ...(at % 50 === 0 ? { drops: [["B", "no route", at + 1]], events: [{ kind: "node-up", node: "B" }] } : {}),
-}));
-const text = (head: unknown, samples: unknown[]): string =>
-  [head, ...samples].map((line) => JSON.stringify(line)).join("\n");
+import { HEAD, SAMPLES, openMutated, text } from "../recordings.ts";
 
 test("seeking and playing have the same states", () => {
   const recording = new Recording(text(HEAD, SAMPLES));
@@ -60,10 +37,22 @@ test("invalid recordings are rejected with the line", () => {
     [text(HEAD, [{ t_ns: 5, links: [[1, 0, 0]] }]), /line 2: link 1 does not exist/],
     [text(HEAD, [{ t_ns: 5, branches: [[1, 0, 1, 0, 0, 0]] }]), /line 2: branch 1 of node 0 of group 1 does not exist/],
     [`${JSON.stringify(HEAD)}\nx`, /line 2: expected JSON/],
+    ["null", /line 1: expected the header/],
+    [text({ ...HEAD, version: { toString: 0 } }, SAMPLES), /format {"toString":0}: expected format 2/],
+    [text({ ...HEAD, groups: undefined }, SAMPLES), /line 1: groups: expected .*, found undefined/],
+    [text({ ...HEAD, topology: { ...HEAD.topology, links: [{}] } }, SAMPLES), /line 1: topology.links.0.ends: expected/],
+    [text(HEAD, [null]), /line 2: expected Object, found null/],
+    [text(HEAD, [{ t_ns: 5, links: [[0, "1", 0]] }]), /line 2: links.0.1: expected number, found "1"/],
+    [text(HEAD, [{ t_ns: -5 }]), /line 2: t_ns: expected >=0, found -5/],
   ];
   for (const [wrong, reason] of cases) {
     assert.throws(() => new Recording(wrong), (error) => error instanceof NoRecording && reason.test(error.message));
   }
+});
+
+test("mutated recordings are refused with a line, or have a state at each sample", () => {
+  const opened = openMutated(1, 5000);
+  assert.ok(opened > 250 && opened < 4750, `${opened} of 5000 were opened`);
 });
 
 test("a scenario's recording has the tiers of the fabric and the load of each link", () => {
