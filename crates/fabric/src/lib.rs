@@ -31,6 +31,6 @@ pub use program::{Encoding, Program, ProgramError, Step};
 pub use provision::provision;
 pub use sid::SidPlan;
 pub use topology::{
-    End, Host, HostId, Link, LinkId, MAX_HOSTS, MAX_LINKS, MAX_PORT, MAX_SWITCHES, NodeId, Plan, Port, Switch,
-    SwitchId, Topology,
+    End, Host, HostId, Link, LinkId, MAX_HOSTS, MAX_LINKS, MAX_PORT, MAX_SWITCHES, MOST_BITS_PER_S, MOST_DELAY_NS,
+    NodeId, Plan, Port, Switch, SwitchId, Topology,
 };

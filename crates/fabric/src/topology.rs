@@ -94,6 +94,12 @@ pub struct End {
     pub port: u16,
 }
 
+/// The highest rate of links and flows: ten terabits a second, so that the sum of a million rates fits 64 bits (D298).
+pub const MOST_BITS_PER_S: u64 = 10_000_000_000_000;
+
+/// The longest propagation delay of a link: ten seconds (D298).
+pub const MOST_DELAY_NS: u64 = 10_000_000_000;
+
 /// A link. Both directions are alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -413,6 +419,14 @@ fn check_link(plan: &Plan, link: &Link, place: Place) -> Result<(), TopologyErro
     }
     if link.rate_bits_per_s == 0 {
         return wrong(format!("the link from {a} to {b} has rate 0: expected bits a second"));
+    }
+    if link.rate_bits_per_s > MOST_BITS_PER_S {
+        let rate = link.rate_bits_per_s;
+        return wrong(format!("the link from {a} to {b} has rate {rate}: expected {MOST_BITS_PER_S} at most"));
+    }
+    if link.delay_ns > MOST_DELAY_NS {
+        let delay = link.delay_ns;
+        return wrong(format!("the link from {a} to {b} has delay {delay}: expected {MOST_DELAY_NS} at most"));
     }
     Ok(())
 }

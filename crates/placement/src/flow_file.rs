@@ -11,7 +11,7 @@
 
 use crate::flow::Flow;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_fabric::{HostId, MOST_BITS_PER_S, NodeId, Topology};
 use srdma_toml_error::LineError;
 
 /// A flow with what it belongs to.
@@ -61,7 +61,7 @@ pub fn flows_from_csv(text: &str, topology: &Topology) -> Result<Vec<ListedFlow>
         let flow = Flow {
             from: row.host(from, topology)?,
             to: row.host(to, topology)?,
-            rate_bits_per_s: row.number(rate, 1, u64::MAX / 1_000_000)?,
+            rate_bits_per_s: row.number(rate, 1, MOST_BITS_PER_S)?,
         };
         if flow.from == flow.to {
             return row.wrong(to, "a NIC sends nothing to itself".to_owned());

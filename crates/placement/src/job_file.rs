@@ -36,7 +36,7 @@
 use crate::goal::GoalTrace;
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;
-use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_fabric::{HostId, MOST_BITS_PER_S, NodeId, Topology};
 use srdma_toml_error::{LineError, Problem};
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
@@ -244,6 +244,13 @@ fn collective(section: &Spanned<CollectiveSection>) -> Result<Collective, Proble
         return wrong(at, "a collective of 0 octets, or every 0 microseconds: expected 1 or more".to_owned());
     }
     let CollectiveSection { kind, group, period_us, .. } = *section;
+    if let Some(period_us) = period_us
+        && u128::from(octets) * 8_000_000 > u128::from(MOST_BITS_PER_S) * u128::from(period_us)
+    {
+        let text =
+            format!("{octets} octets every {period_us} microseconds: expected {MOST_BITS_PER_S} bits a second at most");
+        return wrong(at, text);
+    }
     let name = section.name.clone().unwrap_or_else(|| kind.name().to_owned());
     Ok(Collective { name, kind, group, octets, period_us })
 }

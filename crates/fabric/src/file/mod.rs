@@ -49,7 +49,7 @@ mod nodes;
 
 use crate::error::{Place, TopologyError};
 use crate::generate::{DataCentres, DualHomed, FatTree, LeafSpine, Planes, Rails, Speeds, Wan, uplink_rate_bits_per_s};
-use crate::topology::Topology;
+use crate::topology::{MOST_BITS_PER_S, MOST_DELAY_NS, Topology};
 use nodes::{FailedSection, HostSection, LinkSection, SwitchSection};
 use serde::Deserialize;
 use srdma_toml_error::{LineError, Problem};
@@ -246,8 +246,14 @@ impl TopologySection {
     fn speeds(&self, hosts: u16, uplinks: u16) -> Result<Speeds, Problem> {
         let value = |key: &Option<Spanned<u64>>, default| key.as_ref().map_or(default, |key| *key.get_ref());
         let rates = [&self.host_rate_bits_per_s, &self.fabric_rate_bits_per_s, &self.wan_rate_bits_per_s];
-        if let Some(rate) = rates.into_iter().flatten().find(|rate| *rate.get_ref() == 0) {
-            return wrong(rate.span().start, "a rate of 0: expected bits a second");
+        if let Some(rate) = rates.into_iter().flatten().find(|rate| !(1..=MOST_BITS_PER_S).contains(rate.get_ref())) {
+            let text = format!("a rate of {}: expected 1 to {MOST_BITS_PER_S} bits a second", rate.get_ref());
+            return wrong(rate.span().start, text);
+        }
+        let delays = [&self.host_delay_ns, &self.fabric_delay_ns, &self.wan_delay_ns];
+        if let Some(delay) = delays.into_iter().flatten().find(|delay| *delay.get_ref() > MOST_DELAY_NS) {
+            let text = format!("a delay of {}: expected {MOST_DELAY_NS} nanoseconds at most", delay.get_ref());
+            return wrong(delay.span().start, text);
         }
         let host_rate_bits_per_s = value(&self.host_rate_bits_per_s, Speeds::DEFAULT.host_rate_bits_per_s);
         let fabric_rate_bits_per_s = match (&self.fabric_rate_bits_per_s, &self.oversubscription) {

@@ -19,7 +19,7 @@ pub use planes::Planes;
 pub use rails::Rails;
 
 use crate::error::{Place, TopologyError};
-use crate::topology::{End, Host, HostId, Link, NodeId, Plan, Switch, SwitchId};
+use crate::topology::{End, Host, HostId, Link, MOST_BITS_PER_S, NodeId, Plan, Switch, SwitchId};
 
 /// The most ports that a switch of a generated fat tree may have.
 pub const MAX_K: u16 = 64;
@@ -68,7 +68,7 @@ pub fn uplink_rate_bits_per_s(
     oversubscription: f64,
 ) -> Option<u64> {
     let rate = host_rate_bits_per_s as f64 * f64::from(hosts) / (f64::from(uplinks) * oversubscription);
-    (rate.is_finite() && (1.0..9e18).contains(&rate)).then_some(rate as u64)
+    (1.0..=MOST_BITS_PER_S as f64).contains(&rate).then_some(rate as u64)
 }
 
 fn pairs(outer: u16, inner: u16) -> impl Iterator<Item = (u16, u16)> {

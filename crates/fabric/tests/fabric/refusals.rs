@@ -23,6 +23,8 @@ fn mistakes_in_a_file_name_the_line() {
         "kind = \"fat-tree\"\nk = 8\nfabric_rate_bits_per_s = 1\noversubscription = 2\n".to_owned(),
         "kind = \"fat-tree\"\nk = 8\n\noversubscription = 0\n".to_owned(),
         "kind = \"fat-tree\"\nk = 8\nhost_rate_bits_per_s = 0\n".to_owned(),
+        "kind = \"fat-tree\"\nk = 8\nfabric_rate_bits_per_s = 9223372036854775807\n".to_owned(),
+        "kind = \"fat-tree\"\nk = 8\nhost_delay_ns = 9223372036854775807\n".to_owned(),
         "kind = \"links\"\n".to_owned(),
         format!("{NODES}link = [{{ ends = [\"a\", \"s\"] }},\n{{ ends = [\"b\", \"t\"] }}]\n"),
         format!("{NODES}link = [{{ ends = [\"a\", \"s\"] }},\n{{ ends = [\"b\", \"b\"] }}]\n"),
@@ -33,6 +35,8 @@ fn mistakes_in_a_file_name_the_line() {
         ),
         format!("{NODES}[[link]]\nends = [\"a\", \"s\"]\nports = [0, 1024]\n"),
         format!("{NODES}[[link]]\nends = [\"a\", \"s\"]\nrate_bits_per_s = 0\n"),
+        format!("{NODES}[[link]]\nends = [\"a\", \"s\"]\nrate_bits_per_s = 10_000_000_000_001\n"),
+        format!("{NODES}[[link]]\nends = [\"a\", \"s\"]\ndelay_ns = 10_000_000_001\n"),
         "kind = \"links\"\nhost = [{ name = \"a\" },\n{ name = \"a\" }]\n".to_owned(),
         "kind = \"links\"\nhost = [{ name = \"a\" },\n{ name = \"b c\" }]\n".to_owned(),
         "kind = \"links\"\nhost = [{ name = \"a\" },\n{ name = \"b\", number = 1 }]\n".to_owned(),
@@ -61,7 +65,9 @@ line 2: k = 7: expected an even number, 2 to 64
 line 3: tiers = 4: expected 2 or 3
 line 4: expected fabric_rate_bits_per_s or oversubscription, not both
 line 4: expected the ratio of hosts to uplinks, such as 1.0 or 3.0
-line 3: a rate of 0: expected bits a second
+line 3: a rate of 0: expected 1 to 10000000000000 bits a second
+line 3: a rate of 9223372036854775807: expected 1 to 10000000000000 bits a second
+line 3: a delay of 9223372036854775807: expected 10000000000 nanoseconds at most
 line 1: 0 hosts: a topology needs at least 2
 line 5: t is no host and no switch
 line 5: the link begins and ends at b
@@ -70,6 +76,8 @@ line 2: host b has no link: join it to a switch
 line 7: port 4 of s is joined to a already: use another
 line 4: port 1024 of s: expected 1023 at most
 line 4: the link from a to s has rate 0: expected bits a second
+line 4: the link from a to s has rate 10000000000001: expected 10000000000000 at most
+line 4: the link from a to s has delay 10000000001: expected 10000000000 at most
 line 3: two nodes are called a: give one another name
 line 3: "b c" is no name of a node: expected 1 to 32 letters, digits, dots, hyphens and underscores
 line 3: host b has number 1, which is a's

@@ -36,7 +36,7 @@ use crate::double_tree::{TREES, children, parent};
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
 use roxmltree::{Document, Node, ParsingOptions};
-use srdma_fabric::{HostId, Topology};
+use srdma_fabric::{HostId, MOST_BITS_PER_S, Topology};
 use srdma_toml_error::LineError;
 
 pub use log::flows_from_nccl_log;
@@ -237,7 +237,7 @@ fn number<T: std::str::FromStr>(node: Node<'_, '_>, attribute: &str, what: &str)
 }
 
 fn rate(node: Node<'_, '_>, attribute: &str, bits_per_s: f64) -> Result<u64, LineError> {
-    if (1.0..1e16).contains(&bits_per_s) {
+    if (1.0..=MOST_BITS_PER_S as f64).contains(&bits_per_s) {
         return Ok(bits_per_s.round() as u64);
     }
     let name = node.tag_name().name();

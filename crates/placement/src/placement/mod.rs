@@ -20,7 +20,7 @@ use crate::group_flow::GroupFlow;
 use crate::load::{Direction, Loads, directions};
 use crate::route::route;
 pub use explain::Alternative;
-use srdma_fabric::{HostId, LinkId, NodeId, Path, Topology};
+use srdma_fabric::{HostId, LinkId, MOST_BITS_PER_S, NodeId, Path, Topology};
 use std::collections::VecDeque;
 use trees::PlacedGroup;
 
@@ -367,8 +367,9 @@ impl<'a> Placement<'a> {
         if flow.from == flow.to {
             return wrong(format!("a flow goes from {} to itself", self.topology.name(NodeId::Host(flow.from))));
         }
-        if flow.rate_bits_per_s == 0 {
-            return wrong(format!("a flow of {} has rate 0", self.topology.name(NodeId::Host(flow.from))));
+        if !(1..=MOST_BITS_PER_S).contains(&flow.rate_bits_per_s) {
+            let (from, rate) = (self.topology.name(NodeId::Host(flow.from)), flow.rate_bits_per_s);
+            return wrong(format!("a flow of {from} has rate {rate}: expected 1 to {MOST_BITS_PER_S}"));
         }
         Ok(())
     }

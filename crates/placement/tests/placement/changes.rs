@@ -150,7 +150,11 @@ fn refusals_name_the_host_and_change_nothing() {
     let refused = |flow| Placement::new(&topology, &[flow]).unwrap_err().to_string();
     assert_eq!(refused(flow(1, 1, RATE)), "a flow goes from h1.2 to itself");
     assert_eq!(refused(flow(1, 9, RATE)), "a flow ends at host 9, but there are 4");
-    assert_eq!(refused(flow(1, 2, 0)), "a flow of h1.2 has rate 0");
+    assert_eq!(refused(flow(1, 2, 0)), "a flow of h1.2 has rate 0: expected 1 to 10000000000000");
+    assert_eq!(
+        refused(flow(1, 2, u64::MAX)),
+        format!("a flow of h1.2 has rate {}: expected 1 to 10000000000000", u64::MAX)
+    );
     let first = topology.node("h1.1").unwrap();
     assert_eq!(first, NodeId::Host(HostId(0)));
 }

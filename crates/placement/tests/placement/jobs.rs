@@ -85,6 +85,20 @@ fn a_period_gives_the_rate() {
     assert!(flows(&topology, text).iter().all(|flow| flow.rate_bits_per_s == expected));
 }
 
+/// D298: a period gives a rate that links can have.
+#[test]
+fn a_rate_beyond_every_link_is_refused() {
+    let topology = leaf_spine(2, 2, 2);
+    let text = |octets: u64| {
+        let collective = format!("[[job.collective]]\nkind = \"all-to-all\"\noctets = {octets}\nperiod_us = 1\n");
+        format!("[[job]]\nname = \"j\"\nnics = [\"h*\"]\n{collective}")
+    };
+    assert_eq!(flows(&topology, &text(1_250_000)).len(), 12);
+    let error = jobs_from_toml(&text(1_250_001), &topology).unwrap_err().to_string();
+    assert_eq!(error, "line 4: 1250001 octets every 1 microseconds: expected 10000000000000 bits a second at most");
+    assert!(jobs_from_toml(&text(i64::MAX as u64), &topology).is_err());
+}
+
 /// On a fabric that does not block every collective fits, where hashes collide.
 #[test]
 fn every_collective_is_placed_without_a_link_above_its_rate() {
