@@ -1,6 +1,7 @@
 //! Commits a group: computes its tree and edges, and makes the record that nodes install.
 
 use super::groups::{check_path_mtu, check_psn_offset, check_qpn};
+use super::members::refused;
 use super::{Core, Group, unknown};
 use crate::network::Network;
 use crate::principal::Principal;
@@ -10,8 +11,8 @@ use crate::tree::{Step, TreeBuilder, Unreachable};
 use srdma_api::ProblemType;
 use srdma_api::SourceState;
 use srdma_group::{
-    Admission, GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Safeguard, Source, Tree,
-    TreeNode,
+    Admission, ChangeError, GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Safeguard,
+    Source, Tree, TreeNode,
 };
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -313,9 +314,10 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     let links_of_unicast = builder.links_of_unicast(network);
     let links = [builder.nodes().len() as u32 - 1, links_of_unicast];
     let explanation = explain(network, source.address, headend, &steps, links);
+    let epoch = group.row.last_epoch.checked_add(1).ok_or_else(|| refused(id, &ChangeError::LastEpoch(u32::MAX)))?;
     let record = Record {
         id: GroupId(id),
-        epoch: group.row.last_epoch + 1,
+        epoch,
         proxy: request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED),
         designated_qpn: check_qpn("designated_qpn", request.designated_qpn)?,
         initial_psn: Psn::new(request.initial_psn),

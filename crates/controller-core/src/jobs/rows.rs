@@ -182,6 +182,9 @@ impl State {
             let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
             if key == DRAINED {
                 let DrainedValue { changes, links } = get(key, value)?;
+                if changes > u64::MAX / 2 {
+                    return Err(wrong(format!("changes {changes}: expected {} at most", u64::MAX / 2)));
+                }
                 let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
                 (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
             } else if let Some(stored) = key.strip_prefix(JOB) {
