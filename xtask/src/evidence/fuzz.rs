@@ -25,15 +25,17 @@ const fn of_text(name: &'static str, reaches: &'static [&'static str]) -> Target
     Target { max_len: 4_400, ..target(name, reaches) }
 }
 
+const CHOICES: &str = "fuzz-targets/src/choices.rs";
+const CONTROLLER: &[&str] =
+    &["fuzz-targets/src/controller", CHOICES, "agent", "api", "controller-core", "fabric", "group", "wire"];
 const WIRE: &[&str] = &["fuzz-targets/src/wire.rs", "testkit", "wire"];
 /// The targets that read files of users, each by another crate.
 const FILES: &str = "fuzz-targets/src/files.rs";
 
-/// What reads octets or text and keeps no state.
-const PARSERS: [Target; 20] = [
+/// What reads octets and keeps no state.
+const PARSERS: [Target; 17] = [
     target("capture", &["fuzz-targets/src/capture.rs", "capture"]),
     target("cm", WIRE),
-    of_text("configuration", &[FILES, "node"]),
     target("decode", &[FILES, "capture", "dissect"]),
     target("ethernet", WIRE),
     target("fast_cnp", WIRE),
@@ -42,28 +44,42 @@ const PARSERS: [Target; 20] = [
     target("ioam", &["fuzz-targets/src/ioam.rs", "wire"]),
     target("ipv6", WIRE),
     target("manifest", &["fuzz-targets/src/manifest.rs", "srdma"]),
-    target("mapper", &["fuzz-targets/src/mapper.rs", "fabric", "mapper", "wire"]),
     target("pfc", WIRE),
     target("probe", WIRE),
     target("ranks", &["fuzz-targets/src/ranks.rs", "srdma"]),
     target("rocev2", WIRE),
     target("srh", WIRE),
     Target { max_len: 4_400, ..target("tlvs", WIRE) },
-    of_text("topology", &[FILES, "lab"]),
     target("udp", WIRE),
 ];
 
-const CHOICES: &str = "fuzz-targets/src/choices.rs";
+/// What reads the texts of users, and the rows of a store.
+const TEXTS: [Target; 9] = [
+    of_text("configuration", &[FILES, "node"]),
+    of_text("fabric", &[FILES, "fabric", "placement"]),
+    target("file_list", &[FILES, "directory"]),
+    of_text("jobs", &["fuzz-targets/src/jobs.rs", "fabric", "placement"]),
+    target("paths", &[FILES, "node"]),
+    Target { max_len: 9_600, ..target("rows", CONTROLLER) },
+    of_text("scenario", &[FILES, "fabric-sim"]),
+    of_text("topology", &[FILES, "lab"]),
+    target("transfer", &[FILES, "host"]),
+];
+
+const ORDERS: &[&str] = &["fuzz-targets/src/orders.rs", "agent", "api", "dataplane", "group", "wire"];
 
 /// What keeps state from octet to octet of an input.
-const PROTOCOLS: [Target; 8] = [
+const PROTOCOLS: [Target; 11] = [
     target("bfd", &["fuzz-targets/src/bfd.rs", CHOICES, "bfd", "wire"]),
     target("cm_exchange", &["fuzz-targets/src/cm_exchange.rs", CHOICES, "cm", "wire"]),
     target("headend", &["fuzz-targets/src/headend.rs", CHOICES, "dataplane", "frame", "steering", "testkit", "wire"]),
     target("isis", &["fuzz-targets/src/isis.rs", CHOICES, "isis", "wire"]),
+    target("mapper", &["fuzz-targets/src/mapper.rs", CHOICES, "fabric", "mapper", "wire"]),
     target("notification", &["fuzz-targets/src/notification.rs", CHOICES, "dataplane", "frame", "wire"]),
+    Target { max_len: 6_100, ..target("orders", ORDERS) },
     target("ospf", &["fuzz-targets/src/ospf.rs", CHOICES, "ospf", "wire"]),
     target("perftest", &["fuzz-targets/src/perftest.rs", CHOICES, "perftest", "wire"]),
+    target("requests", CONTROLLER),
     target("rc", &["fuzz-targets/src/rc.rs", CHOICES, "rc", "wire"]),
 ];
 
@@ -75,7 +91,7 @@ const NODES: [Target; 2] = [
     Target { name: "workers", steps: 10, max_len: 384, reaches: NODE },
 ];
 
-pub(super) fn jobs() -> [Job; 4] {
+pub(super) fn jobs() -> [Job; 5] {
     let job = |name, about, targets: &[Target]| Job {
         name,
         about,
@@ -84,7 +100,8 @@ pub(super) fn jobs() -> [Job; 4] {
         table,
     };
     [
-        job("fuzz-parsers", "executions of the fuzz targets that parse; needs cargo-fuzz", &PARSERS),
+        job("fuzz-parsers", "executions of the fuzz targets that parse octets; needs cargo-fuzz", &PARSERS),
+        job("fuzz-texts", "executions of the fuzz targets of texts and rows", &TEXTS),
         job("fuzz-protocols", "executions of the fuzz targets with the state of a protocol", &PROTOCOLS),
         job("fuzz-node", "executions of the fuzz target of whole nodes", &NODES[..1]),
         job("fuzz-workers", "executions of the fuzz target of nodes with several workers", &NODES[1..]),
@@ -149,7 +166,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn all() -> impl Iterator<Item = &'static Target> {
-        PARSERS.iter().chain(&PROTOCOLS).chain(&NODES)
+        PARSERS.iter().chain(&TEXTS).chain(&PROTOCOLS).chain(&NODES)
     }
 
     /// Every target of fuzz/ is among the executions.
