@@ -1,4 +1,4 @@
 //! `node.toml`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::configuration(input));
+srdma_fuzz::text_target!(configuration);

@@ -1,4 +1,4 @@
 //! The files of labs.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::topology(input));
+srdma_fuzz::text_target!(topology);

@@ -5,6 +5,8 @@ mod bfd;
 mod capture;
 mod choices;
 mod cm_exchange;
+#[cfg(feature = "files")]
+mod controller;
 pub mod corpus;
 #[cfg(feature = "files")]
 mod files;
@@ -12,32 +14,43 @@ mod headend;
 mod ioam;
 mod isis;
 #[cfg(feature = "files")]
+mod jobs;
+#[cfg(feature = "files")]
 mod manifest;
 #[cfg(feature = "files")]
 mod mapper;
 mod node;
 mod notification;
+#[cfg(feature = "files")]
+mod orders;
 mod ospf;
 mod perftest;
 #[cfg(feature = "files")]
 mod ranks;
 mod rc;
 pub mod wire;
+pub mod words;
 
 pub use bfd::bfd;
 pub use capture::capture;
 pub use cm_exchange::cm_exchange;
 #[cfg(feature = "files")]
-pub use files::{configuration, decode, topology};
+pub use controller::{requests, rows};
+#[cfg(feature = "files")]
+pub use files::{configuration, decode, fabric, file_list, paths, scenario, topology, transfer};
 pub use headend::headend;
 pub use ioam::ioam;
 pub use isis::isis;
+#[cfg(feature = "files")]
+pub use jobs::jobs;
 #[cfg(feature = "files")]
 pub use manifest::manifest;
 #[cfg(feature = "files")]
 pub use mapper::mapper;
 pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
+#[cfg(feature = "files")]
+pub use orders::orders;
 pub use ospf::ospf;
 pub use perftest::perftest;
 #[cfg(feature = "files")]
@@ -94,4 +107,22 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("ranks", || Box::new(ranks)),
     #[cfg(feature = "files")]
     ("mapper", || Box::new(mapper)),
+    #[cfg(feature = "files")]
+    ("requests", || Box::new(requests)),
+    #[cfg(feature = "files")]
+    ("rows", || Box::new(rows)),
+    #[cfg(feature = "files")]
+    ("orders", || Box::new(orders)),
+    #[cfg(feature = "files")]
+    ("scenario", || Box::new(scenario)),
+    #[cfg(feature = "files")]
+    ("jobs", || Box::new(jobs)),
+    #[cfg(feature = "files")]
+    ("fabric", || Box::new(fabric)),
+    #[cfg(feature = "files")]
+    ("file_list", || Box::new(file_list)),
+    #[cfg(feature = "files")]
+    ("transfer", || Box::new(transfer)),
+    #[cfg(feature = "files")]
+    ("paths", || Box::new(paths)),
 ];

@@ -1,0 +1,4 @@
+//! The rows of a controller's store.
+#![no_main]
+
+srdma_fuzz::text_target!(rows);

@@ -1,0 +1,4 @@
+//! Files and messages of transfers.
+#![no_main]
+
+srdma_fuzz::text_target!(transfer);
