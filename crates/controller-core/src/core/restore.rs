@@ -68,7 +68,7 @@ pub(super) fn parse(recovery_snapshot: &str) -> Option<Recovered> {
     Some(Recovered { store, row: serde_json::from_value(group).ok()?, members, record, before })
 }
 
-/// Checks that a counter, whose type ends at `end`, can be incremented for as long as a controller runs.
+/// Checks that a counter, whose type ends at `end`, can be incremented for as long as a controller runs (D299).
 fn check_counter(key: &str, name: &str, found: u64, end: u64) -> Result<(), RowError> {
     let most = end / 2;
     if found <= most { Ok(()) } else { Err(damaged(key, format!("{name} {found}: expected {most} at most"))) }

@@ -535,7 +535,7 @@ fn a_pause_of_a_round_that_the_source_has_left_has_a_later_one() {
     assert_eq!(pause(&mut cluster, Some(round)), SourceOrder::Pause { round: round + 1 });
 }
 
-/// Counters of rows that no controller reaches are damage: they would wrap.
+/// D299: counters of rows that no controller reaches are damage, since they would wrap.
 #[test]
 fn counters_near_their_end_are_refused() {
     let mut cluster = Cluster::new();

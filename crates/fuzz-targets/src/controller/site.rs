@@ -2,7 +2,9 @@
 
 use super::draw::{AS_HOSTS, admin};
 use srdma_agent::{AllowedSids, GroupTable};
-use srdma_api::{GroupStatus, HeldGroup, Link, NodeStatus, PROTOCOL, Registration, Sync};
+use srdma_api::{
+    GroupState, GroupStatus, HeldGroup, Link, NodeStatus, PROTOCOL, Receiver, ReceiverState, Registration, Sync,
+};
 use srdma_controller_core::{
     Core, Jobs, Pipeline, Refusal, Row, RowError, STATE_PREFIXES, Settings, StatedNode, Tenant, Time, Write,
 };
@@ -107,6 +109,13 @@ struct Node {
     session: Option<u64>,
 }
 
+impl Node {
+    fn new(number: u16) -> Self {
+        let Registration { end_mt, replication, .. } = registration(number);
+        Node { table: GroupTable::new(AllowedSids { end_mt, replication }), session: None }
+    }
+}
+
 /// The controller, its store, the nodes and the time.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
@@ -134,11 +143,7 @@ impl Site {
     fn empty() -> Self {
         let rows = BTreeMap::new();
         let core = restore(&rows, None, 0).expect("an empty store");
-        let node = |number| {
-            let Registration { end_mt, replication, .. } = registration(number);
-            Node { table: GroupTable::new(AllowedSids { end_mt, replication }), session: None }
-        };
-        let nodes = (1..=NODES).map(node).collect();
+        let nodes = (1..=NODES).map(Node::new).collect();
         let mut site = Site { pipeline: Pipeline::new(core), rows, waiting: Vec::new(), nodes, now_ms: 0 };
         site.transact(|_| ());
         site.flush();
@@ -155,7 +160,7 @@ impl Site {
         if has_written {
             self.waiting.push((transaction.number, transaction.writes));
         }
-        // Whether its answer may leave is the pipeline's to say, whose tests and checkers look at that.
+        // The order of answers and durable writes has tests and checkers of its own.
         let value = transaction.answer.release(u64::MAX).unwrap_or_else(|_| unreachable!("no number is greater"));
         (value, has_written)
     }
@@ -239,9 +244,7 @@ impl Site {
 
     /// A node loses its memory.
     pub(super) fn reinstall(&mut self, number: u16) {
-        let Registration { end_mt, replication, .. } = registration(number);
-        let table = GroupTable::new(AllowedSids { end_mt, replication });
-        self.nodes[usize::from(number - 1)] = Node { table, session: None };
+        self.nodes[usize::from(number - 1)] = Node::new(number);
     }
 
     /// The controller starts again with the writes that are durable, or with none, to be rebuilt from the nodes.
@@ -257,20 +260,31 @@ impl Site {
         self.flush();
     }
 
-    /// What a restart keeps: nodes, and the receivers of each group that is not in the middle of its end.
+    /// What a restart keeps.
     pub(super) fn kept(&self) -> Kept {
         let page = self.core().nodes(&admin(), None, Some(100)).expect("an administrator may read");
         assert!(serde_json::to_string(&page).is_ok());
-        let nodes = page.nodes.into_iter().map(|node| (node.name, node.loopback)).collect();
+        let is_confirmed = |node: &&srdma_api::Node| node.unconfirmed.is_none();
+        let names =
+            |nodes: Vec<&srdma_api::Node>| nodes.iter().map(|node| (node.name.clone(), node.loopback)).collect();
+        let confirmed = names(page.nodes.iter().filter(is_confirmed).collect());
+        let nodes = names(page.nodes.iter().collect());
         let page = self.core().groups(&admin(), None, None, Some(100)).expect("an administrator may read");
         assert_eq!(page.groups.len() as u64, page.total.min(100));
         let group = |id| self.core().group(&admin(), id).expect("it is in the list").0;
         let groups = page.groups.iter().map(|summary| {
             let group = group(summary.id);
             assert!(serde_json::to_string(&group).is_ok());
-            (summary.id, group.members.iter().map(|member| member.address).collect())
+            let lasts = |member: &&Receiver| matches!(member.state, ReceiverState::Member | ReceiverState::Joining);
+            let addresses = |members: Vec<&Receiver>| members.iter().map(|member| member.address).collect();
+            let kept = KeptGroup {
+                is_closing: summary.state == GroupState::Closing,
+                lasting: addresses(group.members.iter().filter(lasts).collect()),
+                receivers: addresses(group.members.iter().collect()),
+            };
+            (summary.id, kept)
         });
-        Kept { nodes, groups: groups.collect() }
+        Kept { confirmed, nodes, groups: groups.collect() }
     }
 
     /// Prefixes of keys, with their numbers of rows.
@@ -279,11 +293,43 @@ impl Site {
     }
 }
 
-/// What a controller has after a restart as before.
+/// What a controller shows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kept {
+    /// Nodes whose registration is in use.
+    confirmed: BTreeSet<(String, Ipv6Addr)>,
+    /// And those whose registration waits for an administrator, which register again.
     nodes: BTreeSet<(String, Ipv6Addr)>,
-    pub(super) groups: BTreeMap<u32, BTreeSet<Ipv6Addr>>,
+    pub(super) groups: BTreeMap<u32, KeptGroup>,
+}
+
+/// What it shows of a group.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct KeptGroup {
+    pub(super) is_closing: bool,
+    /// Receivers that have joined or are joining.
+    pub(super) lasting: BTreeSet<Ipv6Addr>,
+    /// And those that leave.
+    pub(super) receivers: BTreeSet<Ipv6Addr>,
+}
+
+impl Kept {
+    /// Checks what a controller shows after a restart without the loss of a write.
+    pub(super) fn is_kept_by(&self, after: &Kept) {
+        let are_kept = after.nodes.is_superset(&self.confirmed) && self.nodes.is_superset(&after.nodes);
+        assert!(are_kept, "nodes {:?}, then {:?}", self.nodes, after.nodes);
+        for (id, group) in &self.groups {
+            match after.groups.get(id) {
+                // A group that was never made, and is being closed, is gone.
+                None => assert!(group.is_closing, "group {id} is gone: {group:?}"),
+                Some(after) => {
+                    assert!(group.receivers.is_superset(&after.receivers), "group {id}: {group:?}, then {after:?}");
+                    assert!(after.receivers.is_superset(&group.lasting), "group {id}: {group:?}, then {after:?}");
+                }
+            }
+        }
+        assert!(after.groups.keys().all(|id| self.groups.contains_key(id)), "{self:?}, then {after:?}");
+    }
 }
 
 fn idle(held: &HeldGroup) -> GroupStatus {
