@@ -69,6 +69,14 @@ function leave(): void {
   [live, replay, bar] = [null, null, null];
 }
 
+/** Shows why there is no replay; a page that shows nothing else goes live. */
+function refuse(title: string, reason: string): void {
+  notify(title, reason, true);
+  if (!live && !replay) {
+    goLive();
+  }
+}
+
 /** Replays a recording, given as text. */
 function openText(text: string): void {
   let recording;
@@ -78,7 +86,7 @@ function openText(text: string): void {
     if (!(error instanceof NoRecording)) {
       throw error;
     }
-    notify("Invalid recording", error.message, true);
+    refuse("Invalid recording", error.message);
     return;
   }
   leave();
@@ -134,5 +142,5 @@ if (wanted === null) {
       throw new Error(`status ${response.status}`);
     }
     openText(await response.text());
-  }).catch((error: unknown) => notify("The recording cannot be loaded", `${wanted}: ${String(error)}`, true));
+  }).catch((error: unknown) => refuse("The recording cannot be loaded", `${wanted}: ${String(error)}`));
 }

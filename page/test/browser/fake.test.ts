@@ -257,6 +257,21 @@ test("a scenario's recording is replayed on a narrow window", async () => {
   await page.close();
 });
 
+test("an invalid recording is named with its line, and the page stays live", async () => {
+  const [head, ...samples] = (await readFile(RECORDING, "utf8")).split("\n");
+  controller.serve("/wrong.jsonl", [head?.replace('"links":[', '"links":[{},'), ...samples].join("\n"));
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const errors = errorsOf(page);
+  await page.goto(`${url}/?replay=/wrong.jsonl`);
+  await page.getByText("Invalid recording", { exact: true }).waitFor();
+  await page.getByText("line 1: topology.links.0.ends: expected \"ends\", found undefined").waitFor();
+  await picture(page, "invalid-recording");
+  await page.getByText("live", { exact: true }).waitFor();
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
 test("a required token and an unreachable controller are shown", async () => {
   const own = new FakeController(fabric, await builtPage());
   own.token = "secret";
