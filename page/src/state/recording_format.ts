@@ -117,5 +117,7 @@ export function mistake(format: v.GenericSchema, value: unknown): string | undef
     return undefined;
   }
   const place = v.getDotPath(issue);
-  return `${place ? `${place}: ` : ""}expected ${issue.expected ?? "another value"}, found ${issue.received}`;
+  const isMissing = issue.received === "undefined";
+  const what = isMissing ? "missing" : `expected ${issue.expected ?? "another value"}, found ${issue.received}`;
+  return place ? `${place}: ${what}` : what;
 }

@@ -265,7 +265,7 @@ test("an invalid recording is named with its line, and the page stays live", asy
   const errors = errorsOf(page);
   await page.goto(`${url}/?replay=/wrong.jsonl`);
   await page.getByText("Invalid recording", { exact: true }).waitFor();
-  await page.getByText("line 1: topology.links.0.ends: expected \"ends\", found undefined").waitFor();
+  await page.getByText("line 1: topology.links.0.ends: missing").waitFor();
   await picture(page, "invalid-recording");
   await page.getByText("live", { exact: true }).waitFor();
   assert.deepEqual(errors, []);
