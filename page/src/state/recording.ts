@@ -1,30 +1,9 @@
 /** Recordings: JSON lines, a `Header` and then `Sample`s (docs/page.md). */
 
+import type { GenericSchema, InferOutput } from "valibot";
 import type { Branch, Group, ControllerEvent, Topology } from "../api/types.ts";
-import * as format from "./recording_format.ts";
+import { Header, Sample, mistake } from "./recording_format.ts";
 import type { Drops } from "./store.ts";
-
-interface Header {
-  recording: string;
-  version: number;
-  title: string;
-  /** The root of a tree layout. */
-  root?: string;
-  topology: Topology;
-  groups: Group[];
-}
-
-/** Changes since the previous sample. */
-interface Sample {
-  t_ns: number;
-  /** Index of the link, octets per second from its first end, and to it. */
-  links?: [number, number, number][];
-  /** Group, index of the tree's node, index of its branch, expected PSN, lag, CNPs. */
-  branches?: [number, number, number, number | null, number | null, number][];
-  /** Node, reason, packets. */
-  drops?: [string, string, number][];
-  events?: ControllerEvent[];
-}
 
 /** The reason for which a file is not a recording. */
 export class NoRecording extends Error {}
@@ -70,11 +49,11 @@ export class Recording {
         `line 1: a recording of format ${JSON.stringify(head["version"])}: expected format ${VERSION}; record it again`,
       );
     }
-    const header = checked<Header>(format.Header, head, 1);
+    const header = checked(Header, head, 1);
     this.#header = header;
     this.title = header.title;
     this.root = header.root;
-    this.#samples = lines.slice(1).map((line, at) => checked<Sample>(format.Sample, parse(line, at + 2), at + 2));
+    this.#samples = lines.slice(1).map((line, at) => checked(Sample, parse(line, at + 2), at + 2));
     if (this.#samples.length === 0) {
       throw new NoRecording("the recording has no sample");
     }
@@ -83,9 +62,9 @@ export class Recording {
     if (unordered >= 0) {
       throw new NoRecording(`line ${unordered + 2}: expected a later time than that of the previous sample`);
     }
-    this.#events = this.#samples.flatMap(({ events, t_ns }) =>
-      (events ?? []).map((event) => ({ ...event, unix_ms: t_ns / 1e6 })));
-    this.#events.forEach((event, at) => { event.number = at + 1; });
+    this.#events = this.#samples
+      .flatMap(({ events, t_ns }) => (events ?? []).map((event) => ({ ...event, unix_ms: t_ns / 1e6 })))
+      .map((event, at) => ({ ...event, number: at + 1 }));
     const values = this.#begin();
     this.#samples.forEach((sample, at) => {
       if (at % KEYFRAME === 0) {
@@ -192,12 +171,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-function checked<T>(form: Parameters<typeof format.mistake>[0], value: unknown, number: number): T {
-  const mistake = format.mistake(form, value);
-  if (mistake !== undefined) {
-    throw new NoRecording(`line ${number}: ${mistake}`);
+function checked<F extends GenericSchema>(format: F, value: unknown, number: number): InferOutput<F> {
+  const found = mistake(format, value);
+  if (found !== undefined) {
+    throw new NoRecording(`line ${number}: ${found}`);
   }
-  return value as T;
+  return value as InferOutput<F>;
 }
 
 function copy({ rates, branches, drops }: Values): Values {

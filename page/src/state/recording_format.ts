@@ -8,8 +8,8 @@ const rate = v.pipe(v.number(), v.finite(), v.minValue(0));
 
 const Branch = v.looseObject({
   address: v.string(),
-  expected_psn: v.optional(count),
-  lag: v.optional(count),
+  expected_psn: v.exactOptional(count),
+  lag: v.exactOptional(count),
   cnps: count,
 });
 
@@ -19,7 +19,7 @@ const Tree = v.looseObject({
     loopback: v.string(),
     sid: v.string(),
     role: v.string(),
-    parent: v.optional(v.string()),
+    parent: v.exactOptional(v.string()),
     branches: v.array(Branch),
   })),
   links: count,
@@ -46,35 +46,35 @@ const Group = v.looseObject({
     address: v.string(),
     qpn: count,
     state: v.picklist(["joining", "member", "unverified", "leaving"]),
-    joined_psn: v.optional(count),
+    joined_psn: v.exactOptional(count),
   })),
-  tree: v.optional(Tree),
+  tree: v.exactOptional(Tree),
   awaited: v.array(v.string()),
-  failure: v.optional(v.string()),
+  failure: v.exactOptional(v.string()),
 });
 
-const text = v.optional(v.string());
+const text = v.exactOptional(v.string());
 const Event = v.looseObject({
   kind: v.string(),
   tenant: text,
-  group: v.optional(count),
-  epoch: v.optional(count),
+  group: v.exactOptional(count),
+  epoch: v.exactOptional(count),
   receiver: text,
   node: text,
-  drained: v.optional(v.boolean()),
+  drained: v.exactOptional(v.boolean()),
   name: text,
   job: text,
   cause: text,
   reason: text,
   refusal: text,
-  missed: v.optional(count),
+  missed: v.exactOptional(count),
 });
 
 export const Header = v.looseObject({
   recording: v.literal("srdma"),
   title: v.string(),
   /** The root of a tree layout. */
-  root: v.optional(v.string()),
+  root: v.exactOptional(v.string()),
   topology: v.looseObject({
     unix_ms: v.number(),
     version: count,
@@ -85,7 +85,7 @@ export const Header = v.looseObject({
       is_drained: v.boolean(),
       is_edge: v.boolean(),
       drops: count,
-      is_host: v.optional(v.boolean()),
+      is_host: v.exactOptional(v.boolean()),
     })),
     links: v.array(v.looseObject({
       ends: v.tuple([v.string(), v.string()]),
@@ -96,18 +96,20 @@ export const Header = v.looseObject({
   }),
   groups: v.array(Group),
 });
+export type Header = v.InferOutput<typeof Header>;
 
 /** Changes since the previous sample. */
 export const Sample = v.looseObject({
   t_ns: count,
   /** Index of the link, octets per second from its first end, and to it. */
-  links: v.optional(v.array(v.tuple([count, rate, rate]))),
+  links: v.exactOptional(v.array(v.tuple([count, rate, rate]))),
   /** Group, index of the tree's node, index of its branch, expected PSN, lag, CNPs. */
-  branches: v.optional(v.array(v.tuple([count, count, count, v.nullable(count), v.nullable(count), count]))),
+  branches: v.exactOptional(v.array(v.tuple([count, count, count, v.nullable(count), v.nullable(count), count]))),
   /** Node, reason, packets. */
-  drops: v.optional(v.array(v.tuple([v.string(), v.string(), count]))),
-  events: v.optional(v.array(Event)),
+  drops: v.exactOptional(v.array(v.tuple([v.string(), v.string(), count]))),
+  events: v.exactOptional(v.array(Event)),
 });
+export type Sample = v.InferOutput<typeof Sample>;
 
 /** The first key of a value that is not as in the format, with what was expected there; none if all are. */
 export function mistake(format: v.GenericSchema, value: unknown): string | undefined {
