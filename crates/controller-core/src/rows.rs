@@ -282,6 +282,13 @@ pub(crate) fn get<T: DeserializeOwned>((key, value): &Row) -> Result<T, RowError
     serde_json::from_slice(value).map_err(|error| damaged(key, error.to_string()))
 }
 
+/// Checks that a counter, whose type ends at `end`, can be incremented for as long as a controller runs (D299); an
+/// error as text.
+pub(crate) fn check_counter(name: &str, found: u64, end: u64) -> Result<(), String> {
+    let most = end / 2;
+    if found <= most { Ok(()) } else { Err(format!("{name} {found}: expected {most} at most")) }
+}
+
 pub(crate) fn damaged(key: &str, reason: String) -> RowError {
     RowError::Damaged { key: key.to_owned(), reason }
 }

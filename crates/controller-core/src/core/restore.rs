@@ -68,12 +68,6 @@ pub(super) fn parse(recovery_snapshot: &str) -> Option<Recovered> {
     Some(Recovered { store, row: serde_json::from_value(group).ok()?, members, record, before })
 }
 
-/// Checks that a counter, whose type ends at `end`, can be incremented for as long as a controller runs (D299).
-fn check_counter(key: &str, name: &str, found: u64, end: u64) -> Result<(), RowError> {
-    let most = end / 2;
-    if found <= most { Ok(()) } else { Err(damaged(key, format!("{name} {found}: expected {most} at most"))) }
-}
-
 impl Core {
     /// Restores a controller from rows of this program's format. `identity`: for a new store.
     /// `rebuilds`: the lost store, whose groups are restored from recovery snapshots.
@@ -96,18 +90,19 @@ impl Core {
         let mut records = BTreeMap::new();
         let mut placed = Vec::new();
         for row @ (key, _) in rows {
+            let counter = |name, found, end| rows::check_counter(name, found, end).map_err(|text| damaged(key, text));
             match key.split('/').next().unwrap_or_default() {
                 SITE_KEY => {
                     core.site = rows::get::<SiteRow>(row)?;
-                    check_counter(key, "starts", core.site.starts.into(), u32::MAX.into())?;
-                    check_counter(key, "last_audit", core.site.last_audit, u64::MAX)?;
+                    counter("starts", core.site.starts.into(), u32::MAX.into())?;
+                    counter("last_audit", core.site.last_audit, u64::MAX)?;
                 }
                 "group" => {
                     let group: GroupRow = rows::get(row)?;
                     if group.id != id_of(key)? {
                         return Err(damaged(key, format!("it is of group {}", group.id)));
                     }
-                    check_counter(key, "version", group.version, u64::MAX)?;
+                    counter("version", group.version, u64::MAX)?;
                     let id = group.id;
                     core.enter(group);
                     if let Some(group) = core.groups.get_mut(&id) {

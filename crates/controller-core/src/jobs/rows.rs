@@ -8,6 +8,7 @@
 //! | `drained` | how many changes there were, and the links that are drained |
 
 use super::JobError;
+use crate::rows::check_counter;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use srdma_fabric::{LinkId, Topology};
@@ -182,9 +183,7 @@ impl State {
             let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
             if key == DRAINED {
                 let DrainedValue { changes, links } = get(key, value)?;
-                if changes > u64::MAX / 2 {
-                    return Err(wrong(format!("changes {changes}: expected {} at most", u64::MAX / 2)));
-                }
+                check_counter("changes", changes, u64::MAX).map_err(wrong)?;
                 let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
                 (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
             } else if let Some(stored) = key.strip_prefix(JOB) {

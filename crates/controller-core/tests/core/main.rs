@@ -4,6 +4,7 @@ mod arrears;
 mod authority;
 mod bud_nodes;
 mod cluster;
+mod counters;
 mod dual_homed;
 mod dual_homed_sources;
 mod in_network_repair;
