@@ -1,5 +1,6 @@
 //! Mutations of texts, word by word and line by line: what a fuzzer of octets rarely hits in a JSON or TOML document.
 
+use srdma_testkit::random::Random;
 use std::ops::Range;
 
 /// Numbers at the ends of types and of fields.
@@ -46,22 +47,9 @@ const VALUES: [&str; 12] = [
     "\"x\"",
 ];
 
-/// The same numbers for a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % end.max(1) as u64) as usize
-    }
-}
-
 /// Changes a text of `size` octets in place, by a seed; returns its new size, at most `most` and that of the buffer.
 pub fn mutate(buffer: &mut [u8], size: usize, most: usize, seed: u32) -> usize {
-    let mut random = Random(seed.into());
+    let mut random = Random::new(seed.into());
     let mut text = buffer[..size].to_vec();
     for _ in 0..=random.below(3) {
         change(&mut text, &mut random);
@@ -80,7 +68,9 @@ fn change(text: &mut Vec<u8>, random: &mut Random) {
         .for_each(|word| word.start += text[word.clone()].iter().take_while(|octet| **octet == b':').count());
     words.retain(|word| !word.is_empty());
     let lines = runs(text, |octet| *octet != b'\n');
-    let one = |of: &[Range<usize>], random: &mut Random| of.get(random.below(of.len())).cloned();
+    let one = |of: &[Range<usize>], random: &mut Random| {
+        (!of.is_empty()).then(|| of[random.below(of.len() as u64) as usize].clone())
+    };
     let Some(word) = one(&words, random) else { return };
     let Some(line) = one(&lines, random) else { return };
     match random.below(10) {
@@ -88,13 +78,13 @@ fn change(text: &mut Vec<u8>, random: &mut Random) {
             let numbers: Vec<Range<usize>> =
                 words.into_iter().filter(|word| text[word.clone()].iter().all(u8::is_ascii_digit)).collect();
             let Some(number) = one(&numbers, random) else { return };
-            text.splice(number, NUMBERS[random.below(NUMBERS.len())].bytes());
+            text.splice(number, random.one_of(&NUMBERS).bytes());
         }
-        3 => drop(text.splice(word, VALUES[random.below(VALUES.len())].bytes())),
+        3 => drop(text.splice(word, random.one_of(&VALUES).bytes())),
         4 => {
             // With the quotation marks around it.
             let quoted = word.start.saturating_sub(1)..(word.end + 1).min(text.len());
-            text.splice(quoted, VALUES[random.below(VALUES.len())].bytes());
+            text.splice(quoted, random.one_of(&VALUES).bytes());
         }
         5 | 6 => {
             let Some(other) = one(&words, random) else { return };

@@ -41,15 +41,11 @@ const ADDRESSES: [Ipv6Addr; 16] = [
     host(0xcc, 2),
     Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0x0a00, 0x0301),
     host(0xee, 1),
-    loopback_of_first(),
+    loopback(1),
     Ipv6Addr::UNSPECIFIED,
     Ipv6Addr::LOCALHOST,
     Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 1),
 ];
-
-const fn loopback_of_first() -> Ipv6Addr {
-    Ipv6Addr::new(0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 1)
-}
 
 const NUMBERS: [u32; 10] = [0x1000, 0x1001, 2, 0, 1, 0xff_ffff, 0x100_0000, 0x7f_ffff, 0x80_0000, u32::MAX];
 const MTUS: [u16; 6] = [4096, 1024, 256, 4000, 0, u16::MAX];

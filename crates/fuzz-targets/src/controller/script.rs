@@ -1,6 +1,6 @@
 //! Scripts of requests, times and restarts of a controller.
 
-use super::site::Site;
+use super::site::{Kept, Site};
 use crate::choices::Choices;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,13 +28,13 @@ pub fn requests(input: &[u8]) {
         step(&mut site, &mut choices);
     }
     site.flush();
-    let before = site.kept();
+    let before = Kept::of(site.core());
     assert_eq!(site.row_count("group/"), before.groups.len(), "a row for each group");
     assert!(site.row_count("record/") <= before.groups.len(), "a record of no group");
     let members: usize = before.groups.values().map(|group| group.receivers.len()).sum();
     assert!(site.row_count("member/") <= members, "more rows of receivers than receivers");
     site.restart(false);
-    before.is_kept_by(&site.kept());
+    before.is_kept_by(&Kept::of(site.core()));
     site.settle();
     site.pass(100);
     site.settle();

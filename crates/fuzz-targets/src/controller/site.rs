@@ -22,7 +22,7 @@ pub(super) const STORE: u64 = 1;
 /// N6 is above the transit nodes N4 and N5, each of which is above the edges N1, N2 and N3.
 const LINKS: [(u16, u16); 8] = [(6, 4), (6, 5), (4, 1), (4, 2), (4, 3), (5, 1), (5, 2), (5, 3)];
 
-pub(super) fn loopback(number: u16) -> Ipv6Addr {
+pub(super) const fn loopback(number: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
 }
 
@@ -91,6 +91,12 @@ pub(super) fn restore(rows: &BTreeMap<String, Vec<u8>>, rebuilds: Option<u64>, n
 
 pub(super) fn time(now_ms: u64) -> Time {
     Time { monotonic: Duration::from_millis(now_ms), unix_ms: now_ms }
+}
+
+/// What a controller does from time to time.
+pub(super) fn pass_time(core: &mut Core) {
+    core.expire_nodes();
+    core.retransmit();
 }
 
 /// Makes changes of a store.
@@ -227,10 +233,7 @@ impl Site {
 
     pub(super) fn pass(&mut self, ms: u64) {
         self.now_ms += ms;
-        self.transact(|core| {
-            core.expire_nodes();
-            core.retransmit();
-        });
+        self.transact(pass_time);
     }
 
     /// The entries that a node has of each group.
@@ -260,33 +263,6 @@ impl Site {
         self.flush();
     }
 
-    /// What a restart keeps.
-    pub(super) fn kept(&self) -> Kept {
-        let page = self.core().nodes(&admin(), None, Some(100)).expect("an administrator may read");
-        assert!(serde_json::to_string(&page).is_ok());
-        let is_confirmed = |node: &&srdma_api::Node| node.unconfirmed.is_none();
-        let names =
-            |nodes: Vec<&srdma_api::Node>| nodes.iter().map(|node| (node.name.clone(), node.loopback)).collect();
-        let confirmed = names(page.nodes.iter().filter(is_confirmed).collect());
-        let nodes = names(page.nodes.iter().collect());
-        let page = self.core().groups(&admin(), None, None, Some(100)).expect("an administrator may read");
-        assert_eq!(page.groups.len() as u64, page.total.min(100));
-        let group = |id| self.core().group(&admin(), id).expect("it is in the list").0;
-        let groups = page.groups.iter().map(|summary| {
-            let group = group(summary.id);
-            assert!(serde_json::to_string(&group).is_ok());
-            let lasts = |member: &&Receiver| matches!(member.state, ReceiverState::Member | ReceiverState::Joining);
-            let addresses = |members: Vec<&Receiver>| members.iter().map(|member| member.address).collect();
-            let kept = KeptGroup {
-                is_closing: summary.state == GroupState::Closing,
-                lasting: addresses(group.members.iter().filter(lasts).collect()),
-                receivers: addresses(group.members.iter().collect()),
-            };
-            (summary.id, kept)
-        });
-        Kept { confirmed, nodes, groups: groups.collect() }
-    }
-
     /// Prefixes of keys, with their numbers of rows.
     pub(super) fn row_count(&self, prefix: &str) -> usize {
         self.rows.keys().filter(|key| key.starts_with(prefix)).count()
@@ -314,6 +290,33 @@ pub(super) struct KeptGroup {
 }
 
 impl Kept {
+    /// All that it shows, which can be written as JSON.
+    pub(super) fn of(core: &Core) -> Self {
+        let page = core.nodes(&admin(), None, Some(100)).expect("an administrator may read");
+        assert!(serde_json::to_string(&page).is_ok());
+        let is_confirmed = |node: &&srdma_api::Node| node.unconfirmed.is_none();
+        let names =
+            |nodes: Vec<&srdma_api::Node>| nodes.iter().map(|node| (node.name.clone(), node.loopback)).collect();
+        let confirmed = names(page.nodes.iter().filter(is_confirmed).collect());
+        let nodes = names(page.nodes.iter().collect());
+        let page = core.groups(&admin(), None, None, Some(100)).expect("an administrator may read");
+        assert_eq!(page.groups.len() as u64, page.total.min(100));
+        let group = |id| core.group(&admin(), id).expect("it is in the list").0;
+        let groups = page.groups.iter().map(|summary| {
+            let group = group(summary.id);
+            assert!(serde_json::to_string(&group).is_ok());
+            let lasts = |member: &&Receiver| matches!(member.state, ReceiverState::Member | ReceiverState::Joining);
+            let addresses = |members: Vec<&Receiver>| members.iter().map(|member| member.address).collect();
+            let kept = KeptGroup {
+                is_closing: summary.state == GroupState::Closing,
+                lasting: addresses(group.members.iter().filter(lasts).collect()),
+                receivers: addresses(group.members.iter().collect()),
+            };
+            (summary.id, kept)
+        });
+        Kept { confirmed, nodes, groups: groups.collect() }
+    }
+
     /// Checks what a controller shows after a restart without the loss of a write.
     pub(super) fn is_kept_by(&self, after: &Kept) {
         let are_kept = after.nodes.is_superset(&self.confirmed) && self.nodes.is_superset(&after.nodes);
