@@ -128,7 +128,7 @@ pub(super) struct Run {
     pub(super) pcap: Option<PathBuf>,
 
     /// Send the same amount once more from the same guest to the same receivers, by a connection to each and all at
-    /// once.
+    /// once; in labs whose hosts are guests.
     #[arg(long, value_enum, value_name = "WAY")]
     pub(super) compare: Option<ComparisonName>,
 

@@ -2,7 +2,8 @@
 
 use super::arguments::{ComparisonName, Run};
 use super::set_up::{choices, in_words, say, topology};
-use anyhow::Result;
+use anyhow::{Result, bail};
+use srdma_lab::topology::Kind;
 use srdma_lab::{Capture, Instance, Interrupt, Lab, LabError, Outcome, Session, Topology};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,16 @@ pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
     let instance = Instance::new(&topology.name, arguments.name.instance.as_deref())?;
     if !topology.has_transfer() {
         return Err(LabError::NoGroup(topology.name).into());
+    }
+    if arguments.compare.is_some()
+        && let Some(host) = topology.nodes.iter().find(|node| node.kind == Kind::Endpoint)
+    {
+        bail!(
+            "--compare needs RDMA guests, and {} of lab {} has the software endpoint: take a lab of guests, such as \
+             figure1-rxe",
+            host.name,
+            topology.name
+        );
     }
     let interrupt = Interrupt::listen()?;
     let lab = match Lab::create(&source, topology.clone(), instance.clone()) {

@@ -73,6 +73,10 @@ fn impossible_requests_are_refused() {
         "{}",
         stderr(&output)
     );
+    let output = srdma(&["lab", "run", "figure1", "--compare", "unicast"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "srdma: --compare needs RDMA guests, and S1 of lab figure1 has the software endpoint";
+    assert!(stderr(&output).starts_with(expected), "{}", stderr(&output));
     let output = srdma(&["lab", "status", "figure1", "--instance", "is-not-up"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).starts_with("srdma: lab figure1-is-not-up is not up"), "{}", stderr(&output));
