@@ -4,7 +4,8 @@
 //! cargo run --release -p srdma-fabric-sim --example experiment -- FILE [VARIANT [SEED [THREADS [RATE_INTERVAL]]]]
 //! ```
 //!
-//! With `--json`, and with `--rounds=N`, which runs it several times, it prints the times alone, as JSON.
+//! With `--json`, and with `--rounds=N`, which runs it several times, it prints the times alone, as JSON. With
+//! `--skip-steady` steady states are skipped.
 
 use serde_json::json;
 use srdma_fabric_sim::{Scenario, run_observed};
@@ -15,12 +16,13 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn Error>> {
     let (options, arguments): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
-    let (mut rounds, mut is_json) = (1_u32, false);
+    let (mut rounds, mut is_json, mut skip_steady) = (1_u32, false, false);
     for option in &options {
         match option.split_once('=') {
             None if option == "--json" => is_json = true,
+            None if option == "--skip-steady" => skip_steady = true,
             Some(("--rounds", number)) => (rounds, is_json) = (number.parse()?, true),
-            _ => return Err(format!("{option}: expected --json or --rounds=N").into()),
+            _ => return Err(format!("{option}: expected --json, --skip-steady or --rounds=N").into()),
         }
     }
     let file = arguments.first().ok_or("which scenario? expected a file")?;
@@ -35,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seed = arguments.get(2).map_or(Ok(1), |seed| seed.parse())?;
     let threads = arguments.get(3).map_or(Ok(1), |threads| threads.parse())?;
     arguments.get(4).map_or(Ok(()), |share| scenario.set_rate_interval(share.parse().map_err(|_| share.as_str())?))?;
+    scenario.set_skip_steady(skip_steady)?;
     let mut times = Vec::new();
     let mut last = None;
     for _ in 0..rounds.max(1) {
@@ -48,6 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (least, median) = (times[0], times[times.len() / 2]);
     if is_json {
         let mut row = json!({ "scenario": file, "variant": result.variant, "seed": seed, "threads": threads });
+        row["skip_steady"] = json!(skip_steady);
+        row["rate_interval"] = json!(scenario.rate_interval);
         row["rounds"] = json!(times.len());
         row["seconds_least"] = json!(least);
         row["seconds_median"] = json!(median);

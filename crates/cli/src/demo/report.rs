@@ -18,6 +18,8 @@ pub(super) struct Report {
     /// `null` if the source failed.
     completion_ns: Option<u64>,
     wall_ms: u64,
+    /// Simulated packets, each counted at every hop.
+    packet_hops: u64,
     invariant_violations: u64,
     source: Source,
     receivers: Vec<Receiver>,
@@ -40,6 +42,7 @@ impl Report {
             loss: run.loss,
             completion_ns: outcome.completion_ns,
             wall_ms: wall.as_millis() as u64,
+            packet_hops: outcome.hops,
             invariant_violations: outcome.invariant_violations,
             source: Source::new(&outcome.source, run.size_octets),
             receivers: outcome.receivers.iter().map(Receiver::from).collect(),

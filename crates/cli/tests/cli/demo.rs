@@ -48,6 +48,7 @@ fn json_has_the_documented_fields_and_true_digests() {
         "loss",
         "completion_ns",
         "wall_ms",
+        "packet_hops",
         "invariant_violations",
         "source",
         "receivers",
@@ -59,6 +60,8 @@ fn json_has_the_documented_fields_and_true_digests() {
     assert_eq!(keys(&report), top);
     assert_eq!((&report["size_octets"], &report["loss"]), (&300_001.into(), &0.02.into()));
     assert_eq!(report["invariant_violations"], 0);
+    // Each packet of data takes three links at least, and there is one response to each receiver's at most.
+    assert!(report["packet_hops"].as_u64() > report["source"]["packets_sent"].as_u64().map(|packets| 3 * packets));
     let source = &report["source"];
     let source_keys = sorted([
         "sha256",
