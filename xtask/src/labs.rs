@@ -1,5 +1,6 @@
-//! `cargo xtask labs`: the tests that need root, in network namespaces of their own, one after the other. Where they
-//! cannot run, each is named as skipped with the reason: a test that did not run must not look like one that passed.
+//! `cargo xtask labs`: the tests that need root, in network namespaces of their own, as many at a time as there are
+//! processors, for most of their time is waiting. Where they cannot run, each is named as skipped with the reason: a
+//! test that did not run must not look like one that passed.
 
 use crate::tools;
 use crate::tree::Tree;
@@ -7,11 +8,10 @@ use anyhow::{Context, Result, ensure};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-/// Maximum number of attempts at a test. A test that passes only at the second attempt counts as passed, but it is
-/// named, and the output of the failed attempt is printed.
-const ATTEMPTS: usize = 2;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
 
 /// Limits of a panic's message in the closing lines.
 const PANIC_LINES: usize = 6;
@@ -42,6 +42,22 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    fn add(&mut self, outcomes: &[(String, Outcome)]) {
+        for (label, outcome) in outcomes {
+            match outcome {
+                Outcome::Passed { attempt } => {
+                    self.passed += 1;
+                    self.repeated += usize::from(*attempt > 1);
+                }
+                Outcome::Skipped => self.skipped += 1,
+                Outcome::Failed { reason } => {
+                    self.failed += 1;
+                    self.failures.push(format!("{label}: {reason}"));
+                }
+            }
+        }
+    }
+
     /// True if every test that could run here has passed.
     pub(crate) fn is_good(&self) -> bool {
         self.failed == 0
@@ -67,24 +83,15 @@ pub(crate) fn run(filter: &str) -> Result<Summary> {
     let binaries = binaries()?;
     let selected = selected(&binaries, filter, list)?;
     let mut summary = Summary { obstacle: obstacle()?, ..Summary::default() };
-    for (binary, test) in &selected {
-        let label = label(binary, test);
-        if let Some(reason) = &summary.obstacle {
-            println!("SKIPPED  {label}: {reason}");
-            summary.skipped += 1;
-            continue;
+    if let Some(reason) = &summary.obstacle {
+        for (binary, test) in &selected {
+            println!("SKIPPED  {}: {reason}", label(binary, test));
         }
-        match run_with_attempts(&label, || start(binary, test))? {
-            Outcome::Passed { attempt } => {
-                summary.passed += 1;
-                summary.repeated += usize::from(attempt > 1);
-            }
-            Outcome::Skipped => summary.skipped += 1,
-            Outcome::Failed { reason } => {
-                summary.failed += 1;
-                summary.failures.push(format!("{label}: {reason}"));
-            }
-        }
+        summary.skipped = selected.len();
+    } else {
+        let labels: Vec<String> = selected.iter().map(|(binary, test)| label(binary, test)).collect();
+        let at_once = thread::available_parallelism()?.get();
+        summary.add(&run_with_attempts(&labels, at_once, |at| start(selected[at].0, &selected[at].1))?);
     }
     // Once more, for a log of which only the end is kept.
     summary.failures.iter().for_each(|failure| println!("failed   {failure}"));
@@ -203,34 +210,60 @@ fn skipped(output: &Output) -> Option<String> {
     errors.lines().find_map(|line| line.strip_prefix(SKIPPED)).map(str::to_owned)
 }
 
-/// Runs one test until it passes, at most `ATTEMPTS` times, and prints the output of each attempt that failed.
-fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Outcome> {
-    let mut reason = String::new();
-    for attempt in 1..=ATTEMPTS {
-        let begin = Instant::now();
-        let output = run()?;
-        let seconds = Duration::as_secs_f64(&begin.elapsed());
-        if let Some(reason) = skipped(&output).filter(|_| output.status.success()) {
-            println!("SKIPPED  {label}: {reason}");
-            return Ok(Outcome::Skipped);
+/// Runs tests, which are known by their positions among the labels, `at_once` at a time. Those that fail run a second
+/// time, alone: one that passes then counts as passed, but is named. The output of each attempt that failed is printed.
+fn run_with_attempts(
+    labels: &[String],
+    at_once: usize,
+    run: impl Fn(usize) -> Result<Output> + Sync,
+) -> Result<Vec<(String, Outcome)>> {
+    let next = AtomicUsize::new(0);
+    let ended = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(label) = labels.get(at) else { break };
+                    let outcome = attempt(label, 1, || run(at));
+                    ended.lock().expect("no thread panics with the results").push((at, outcome));
+                }
+            });
         }
-        if output.status.success() {
-            let note = if attempt == 1 { String::new() } else { format!(", at attempt {attempt}") };
-            println!("passed   {label} ({seconds:.1} s{note})");
-            return Ok(Outcome::Passed { attempt });
-        }
-        println!("FAILED   {label} ({seconds:.1} s, attempt {attempt} of {ATTEMPTS}: {})", output.status);
-        println!("{}", String::from_utf8_lossy(&output.stdout));
-        println!("{}", String::from_utf8_lossy(&output.stderr));
-        reason = panic_message(&output);
+    });
+    let mut outcomes = Vec::new();
+    for (at, outcome) in ended.into_inner().expect("no thread panics with the results") {
+        let outcome = match outcome? {
+            Outcome::Failed { .. } => attempt(&labels[at], 2, || run(at))?,
+            outcome => outcome,
+        };
+        outcomes.push((labels[at].clone(), outcome));
     }
-    Ok(Outcome::Failed { reason })
+    Ok(outcomes)
+}
+
+/// Runs a test once.
+fn attempt(label: &str, number: usize, run: impl Fn() -> Result<Output>) -> Result<Outcome> {
+    let begin = Instant::now();
+    let output = run()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    if let Some(reason) = skipped(&output).filter(|_| output.status.success()) {
+        println!("SKIPPED  {label}: {reason}");
+        return Ok(Outcome::Skipped);
+    }
+    if output.status.success() {
+        let note = if number == 1 { "" } else { ", at the second attempt" };
+        println!("passed   {label} ({seconds:.1} s{note})");
+        return Ok(Outcome::Passed { attempt: number });
+    }
+    let [out, err] = [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets));
+    println!("FAILED   {label} ({seconds:.1} s, attempt {number} of 2: {})\n{out}\n{err}", output.status);
+    Ok(Outcome::Failed { reason: panic_message(&output) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
     fn binary(name: &str) -> Binary {
         Binary { executable: name.into(), directory: ".".into(), name: name.to_owned() }
@@ -255,33 +288,64 @@ mod tests {
         assert_eq!(list(&binary("/bin/true")).unwrap(), [""; 0]);
     }
 
+    fn labels(number: usize) -> Vec<String> {
+        (0..number).map(|at| format!("test {at}")).collect()
+    }
+
+    fn shell(script: &str) -> Result<Output> {
+        Ok(Command::new("sh").args(["-c", script]).output()?)
+    }
+
     #[test]
     fn attempts_are_counted() {
         let tries = |good_from: usize| {
-            let attempt = Cell::new(0);
-            let run = || {
-                attempt.set(attempt.get() + 1);
-                let program = if attempt.get() >= good_from { "true" } else { "false" };
-                Ok(Command::new(program).output()?)
-            };
-            (run_with_attempts("test", run).unwrap(), attempt.get())
+            let attempts = AtomicUsize::new(0);
+            let run =
+                |_| shell(if attempts.fetch_add(1, Ordering::Relaxed) + 1 >= good_from { "true" } else { "false" });
+            let outcomes = run_with_attempts(&labels(1), 2, run).unwrap();
+            (outcomes[0].1.clone(), attempts.into_inner())
         };
         assert_eq!(tries(1), (Outcome::Passed { attempt: 1 }, 1));
         assert_eq!(tries(2), (Outcome::Passed { attempt: 2 }, 2));
         assert_eq!(tries(3), (Outcome::Failed { reason: "exit status: 1".to_owned() }, 2));
     }
 
+    /// Each waits for the other at the first attempt, so both have to run at once; at the second one none runs beside.
+    #[test]
+    fn tests_run_at_once_and_those_that_fail_alone() {
+        let (both, running) = (std::sync::Barrier::new(2), AtomicUsize::new(0));
+        let attempts = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let run = |at: usize| {
+            let others = running.fetch_add(1, Ordering::Relaxed);
+            let is_first = attempts[at].fetch_add(1, Ordering::Relaxed) == 0;
+            if is_first {
+                both.wait();
+            }
+            let result = shell(if is_first || others > 0 { "exit 1" } else { "true" });
+            running.fetch_sub(1, Ordering::Relaxed);
+            result
+        };
+        let mut summary = Summary::default();
+        summary.add(&run_with_attempts(&labels(2), 2, run).unwrap());
+        assert_eq!(summary, Summary { passed: 2, repeated: 2, ..Summary::default() });
+    }
+
+    #[test]
+    fn a_test_that_cannot_start_is_an_error() {
+        let run = |at| if at == 1 { anyhow::bail!("no such program") } else { shell("true") };
+        assert_eq!(run_with_attempts(&labels(3), 2, run).unwrap_err().to_string(), "no such program");
+    }
+
     /// A test that needs what is not there is no test that has passed; one that fails is not skipped.
     #[test]
     fn a_test_may_say_that_it_has_not_run() {
-        let tries =
-            |script: &str| run_with_attempts("test", || Ok(Command::new("sh").args(["-c", script]).output()?));
-        assert_eq!(tries("echo 'skipped: no FRR' >&2").unwrap(), Outcome::Skipped);
+        let tries = |script: &str| run_with_attempts(&labels(1), 1, |_| shell(script)).unwrap().remove(0).1;
+        assert_eq!(tries("echo 'skipped: no FRR' >&2"), Outcome::Skipped);
         let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned() };
-        assert_eq!(tries("echo 'skipped: no FRR' >&2; exit 1").unwrap(), failed("exit status: 1"));
+        assert_eq!(tries("echo 'skipped: no FRR' >&2; exit 1"), failed("exit status: 1"));
         let panics = "echo 'lab is up' >&2; echo \"thread 'a' panicked at b.rs:1:2:\" >&2; echo 2 of 3 >&2; exit 101";
-        assert_eq!(tries(panics).unwrap(), failed("thread 'a' panicked at b.rs:1:2: | 2 of 3"));
-        assert_eq!(tries("echo 'not skipped: FRR' >&2").unwrap(), Outcome::Passed { attempt: 1 });
+        assert_eq!(tries(panics), failed("thread 'a' panicked at b.rs:1:2: | 2 of 3"));
+        assert_eq!(tries("echo 'not skipped: FRR' >&2"), Outcome::Passed { attempt: 1 });
     }
 
     #[test]
