@@ -1,6 +1,6 @@
-//! `cargo xtask labs`: the tests that need root, in network namespaces of their own, as many at a time as there are
-//! processors, for most of their time is waiting. Where they cannot run, each is named as skipped with the reason: a
-//! test that did not run must not look like one that passed.
+//! `cargo xtask labs`: the tests that need root, in network namespaces of their own: first, alone, those that emulate
+//! machines, then the others, as many at a time as there are processors, for most of their time is waiting. Where they
+//! cannot run, each is named as skipped with the reason: a test that did not run must not look like one that passed.
 
 use crate::tools;
 use crate::tree::Tree;
@@ -12,6 +12,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
+
+/// Modules whose tests emulate machines, which takes all processors: they run alone.
+const WITH_GUESTS: [&str; 6] = [
+    "cli::lab_cm::",
+    "cli::lab_perftest::",
+    "cli::lab_providers::",
+    "cli::lab_rxe::",
+    "lab::guest::",
+    "verbs::guest::",
+];
 
 /// Limits of a panic's message in the closing lines.
 const PANIC_LINES: usize = 6;
@@ -89,14 +99,21 @@ pub(crate) fn run(filter: &str) -> Result<Summary> {
         }
         summary.skipped = selected.len();
     } else {
-        let labels: Vec<String> = selected.iter().map(|(binary, test)| label(binary, test)).collect();
-        let at_once = thread::available_parallelism()?.get();
-        summary.add(&run_with_attempts(&labels, at_once, |at| start(selected[at].0, &selected[at].1))?);
+        let (with_guests, others): (Vec<_>, Vec<_>) =
+            selected.iter().partition(|(binary, test)| has_guests(&label(binary, test)));
+        for (tests, at_once) in [(with_guests, 1), (others, thread::available_parallelism()?.get())] {
+            let labels: Vec<String> = tests.iter().map(|(binary, test)| label(binary, test)).collect();
+            summary.add(&run_with_attempts(&labels, at_once, |at| start(tests[at].0, &tests[at].1))?);
+        }
     }
     // Once more, for a log of which only the end is kept.
     summary.failures.iter().for_each(|failure| println!("failed   {failure}"));
     println!("labs: {summary}");
     Ok(summary)
+}
+
+fn has_guests(label: &str) -> bool {
+    WITH_GUESTS.iter().any(|module| label.starts_with(module))
 }
 
 fn label(binary: &Binary, test: &str) -> String {
@@ -294,6 +311,17 @@ mod tests {
 
     fn shell(script: &str) -> Result<Output> {
         Ok(Command::new("sh").args(["-c", script]).output()?)
+    }
+
+    /// Each module of the list is one of the workspace.
+    #[test]
+    fn modules_with_guests_exist() {
+        let tree = Tree::of_repository().unwrap();
+        for module in WITH_GUESTS {
+            let (package, module) = module.trim_end_matches("::").split_once("::").unwrap();
+            let file = |file: &str| file.starts_with(&format!("crates/{package}/tests/{package}/{module}"));
+            assert!(tree.files.iter().any(|of| file(&of.path)), "{package}: there is no {module}");
+        }
     }
 
     #[test]
