@@ -190,7 +190,8 @@ fn whole(site: &Site) {
     let octets = 8 * MIB;
     let count = total_octets() / octets;
     let (octets, versions_wanted) = (octets.to_string(), count.to_string());
-    let words = ["source", &site.proxy(4), "5", &versions_wanted, &octets, "pause", "1000"];
+    let file = site.path("joined-again");
+    let words = ["source", &site.proxy(4), "5", &versions_wanted, &octets, "pause", "1000", "last", &file];
     let slow = ["slow", "300"];
     let receivers: [(&str, &[&str]); 5] = [("R1", &[]), ("R2", &[]), ("R3", &slow), ("R4", &[]), ("R5", &[])];
     let (source, group, mut receivers) = group(site, "whole", &words, receivers);
@@ -198,6 +199,8 @@ fn whole(site: &Site) {
     receivers[4].is_killed();
     let before = versions(&receivers[4].lines());
     let again = site.starts("R5", "whole-again", &["receive", &group]);
+    again.waits("it has joined", |lines| lines.iter().any(|line| line == "joined"));
+    site.touch("S1", &file);
     let lines = source.ends();
     println!("whole: {lines:?}");
     let all: Vec<u64> = (1..=count).collect();

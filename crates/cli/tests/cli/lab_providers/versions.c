@@ -1,10 +1,11 @@
 /* A source, or a receiver, that says what has become of each version: the program of the lab tests of providers.
  *
- *   versions source PROXY RECEIVERS VERSIONS OCTETS [damage V] [pause MS] [stall MS] [digest crc]
+ *   versions source PROXY RECEIVERS VERSIONS OCTETS [damage V] [pause MS] [stall MS] [last FILE]
+ *       [digest crc]
  *   versions receive GROUP [slow MS] [hold FILE] [memory OCTETS] [shared DIRECTORY]
  *   versions open
  *
- * `hold` keeps versions, as many as there are slots, until FILE exists.
+ * `hold` keeps versions, as many as there are slots, until FILE exists; `last` publishes the last version when it does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -136,7 +137,7 @@ static void source(struct srdma *device, int count, char **words)
                                           .stall_ms = (uint32_t)arguments_of(count, words, "stall", 0),
                                           .digest = text_of(count, words, "digest") ? SRDMA_DIGEST_CRC32 : 0};
     size_t lengths[4] = {octets / 2, 1, octets - octets / 2 - 1, 0};
-    const char *names[4] = {"half", "one", "rest", "none"};
+    const char *names[4] = {"half", "one", "rest", "none"}, *last = text_of(count, words, "last");
     unsigned char *data = malloc(octets);
     struct srdma_buffer buffers[4];
     struct srdma_group *group;
@@ -152,6 +153,10 @@ static void source(struct srdma *device, int count, char **words)
     RETRY(srdma_group_commit(group, (uint32_t)strtoul(words[1], NULL, 10), PATIENCE_MS), "commit");
     printf("committed\n");
     for (uint64_t version = 1; version <= (uint64_t)versions; version++) {
+        /* The last one waits for this file. */
+        for (long begin = now_ms(); last && version == (uint64_t)versions && access(last, F_OK) != 0; sleep_ms(50))
+            if (now_ms() - begin > PATIENCE_MS)
+                exit(1);
         for (uint64_t i = 0; i < 4; i++)
             for (size_t place = 0; place < lengths[i]; place++)
                 ((unsigned char *)(uintptr_t)buffers[i].base)[place] = octet(version, i, place);
