@@ -13,16 +13,22 @@ struct Target {
     steps: u32,
     /// Octets of an input, at most: so that inputs of the corpus are whole.
     max_len: u32,
+    /// Further options: where many inputs are kept, their folder is not read again every second (`-reload=0`).
+    options: &'static str,
     /// Paths below crates/: its own code, and the crates that it calls.
     reaches: &'static [&'static str],
 }
 
 const fn target(name: &'static str, reaches: &'static [&'static str]) -> Target {
-    Target { name, steps: 1, max_len: 1_100, reaches }
+    Target { name, steps: 1, max_len: 1_100, options: "", reaches }
 }
 
 const fn of_text(name: &'static str, reaches: &'static [&'static str]) -> Target {
-    Target { max_len: 4_400, ..target(name, reaches) }
+    Target { max_len: 4_400, ..without_reload(name, reaches) }
+}
+
+const fn without_reload(name: &'static str, reaches: &'static [&'static str]) -> Target {
+    Target { options: " -reload=0", ..target(name, reaches) }
 }
 
 const CHOICES: &str = "fuzz-targets/src/choices.rs";
@@ -57,41 +63,43 @@ const PARSERS: [Target; 17] = [
 const TEXTS: [Target; 9] = [
     of_text("configuration", &[FILES, "node"]),
     of_text("fabric", &[FILES, "fabric", "placement"]),
-    target("file_list", &[FILES, "directory"]),
+    without_reload("file_list", &[FILES, "directory"]),
     of_text("jobs", &["fuzz-targets/src/jobs.rs", "fabric", "placement"]),
     target("paths", &[FILES, "node"]),
-    Target { max_len: 9_600, ..target("rows", CONTROLLER) },
+    Target { max_len: 9_600, ..without_reload("rows", CONTROLLER) },
     of_text("scenario", &[FILES, "fabric-sim"]),
     of_text("topology", &[FILES, "lab"]),
-    target("transfer", &[FILES, "host"]),
+    without_reload("transfer", &[FILES, "host"]),
 ];
 
-const ORDERS: &[&str] = &["fuzz-targets/src/orders.rs", "agent", "api", "dataplane", "group", "wire"];
-
 /// What keeps state from octet to octet of an input.
-const PROTOCOLS: [Target; 11] = [
+const PROTOCOLS: [Target; 9] = [
     target("bfd", &["fuzz-targets/src/bfd.rs", CHOICES, "bfd", "wire"]),
     target("cm_exchange", &["fuzz-targets/src/cm_exchange.rs", CHOICES, "cm", "wire"]),
     target("headend", &["fuzz-targets/src/headend.rs", CHOICES, "dataplane", "frame", "steering", "testkit", "wire"]),
     target("isis", &["fuzz-targets/src/isis.rs", CHOICES, "isis", "wire"]),
     target("mapper", &["fuzz-targets/src/mapper.rs", CHOICES, "fabric", "mapper", "wire"]),
     target("notification", &["fuzz-targets/src/notification.rs", CHOICES, "dataplane", "frame", "wire"]),
-    Target { max_len: 6_100, ..target("orders", ORDERS) },
     target("ospf", &["fuzz-targets/src/ospf.rs", CHOICES, "ospf", "wire"]),
     target("perftest", &["fuzz-targets/src/perftest.rs", CHOICES, "perftest", "wire"]),
-    target("requests", CONTROLLER),
     target("rc", &["fuzz-targets/src/rc.rs", CHOICES, "rc", "wire"]),
 ];
+
+const ORDERS: &[&str] = &["fuzz-targets/src/orders.rs", "agent", "api", "dataplane", "group", "wire"];
+
+/// A controller and its nodes, and what a node does with the orders.
+const CONTROL_PLANE: [Target; 2] =
+    [Target { max_len: 6_100, ..without_reload("orders", ORDERS) }, without_reload("requests", CONTROLLER)];
 
 const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire", "workers"];
 
 /// Whole nodes, whose state stays from input to input. Each is a job of its own, so that they may run side by side.
 const NODES: [Target; 2] = [
-    Target { name: "node", steps: 10, max_len: 384, reaches: NODE },
-    Target { name: "workers", steps: 10, max_len: 384, reaches: NODE },
+    Target { name: "node", steps: 10, max_len: 384, options: "", reaches: NODE },
+    Target { name: "workers", steps: 10, max_len: 384, options: "", reaches: NODE },
 ];
 
-pub(super) fn jobs() -> [Job; 5] {
+pub(super) fn jobs() -> [Job; 6] {
     let job = |name, about, targets: &[Target]| Job {
         name,
         about,
@@ -103,12 +111,13 @@ pub(super) fn jobs() -> [Job; 5] {
         job("fuzz-parsers", "executions of the fuzz targets that parse octets; needs cargo-fuzz", &PARSERS),
         job("fuzz-texts", "executions of the fuzz targets of texts and rows", &TEXTS),
         job("fuzz-protocols", "executions of the fuzz targets with the state of a protocol", &PROTOCOLS),
+        job("fuzz-controller", "executions of the fuzz targets of controllers and agents", &CONTROL_PLANE),
         job("fuzz-node", "executions of the fuzz target of whole nodes", &NODES[..1]),
         job("fuzz-workers", "executions of the fuzz target of nodes with several workers", &NODES[1..]),
     ]
 }
 
-fn steps(Target { name, steps, max_len, reaches }: &Target) -> impl Iterator<Item = Step> {
+fn steps(Target { name, steps, max_len, options, reaches }: &Target) -> impl Iterator<Item = Step> {
     (1..=*steps).map(move |seed| {
         // The first one begins anywhere.
         let seed = if seed == 1 { String::new() } else { format!("-seed={seed} ") };
@@ -116,7 +125,7 @@ fn steps(Target { name, steps, max_len, reaches }: &Target) -> impl Iterator<Ite
             program: Program::CargoFuzz(name),
             arguments: format!(
                 "run -s none --no-trace-compares --features files {name} -- {seed}-max_len={max_len} -runs=10000000 \
-                 -print_final_stats=1"
+                 -print_final_stats=1{options}"
             ),
             keep: &[],
             reaches,
@@ -166,7 +175,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn all() -> impl Iterator<Item = &'static Target> {
-        PARSERS.iter().chain(&TEXTS).chain(&PROTOCOLS).chain(&NODES)
+        PARSERS.iter().chain(&TEXTS).chain(&PROTOCOLS).chain(&CONTROL_PLANE).chain(&NODES)
     }
 
     /// Every target of fuzz/ is among the executions.

@@ -7,6 +7,7 @@ use super::methods;
 use super::networks;
 use super::paths;
 use super::times;
+use super::transfers;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -26,6 +27,7 @@ pub(super) fn all() -> Vec<Job> {
     all.extend(fuzz::jobs());
     all.extend(paths::jobs());
     all.extend(times::jobs());
+    all.extend(transfers::jobs());
     all.extend(networks::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());

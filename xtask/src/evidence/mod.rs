@@ -16,6 +16,7 @@ mod reach;
 mod result;
 mod table;
 mod times;
+mod transfers;
 
 pub(crate) use result::{RESULTS, Stored};
 pub(crate) use table::{Marked, marked, write_into};

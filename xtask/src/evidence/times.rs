@@ -60,20 +60,31 @@ fn endpoints() -> Job {
     }
 }
 
-/// Scenarios, variants, numbers of threads and of rounds.
-const SIMULATIONS: [(&str, &str, u32, u32); 4] = [
-    ("permutation", "pfc", 1, 5),
-    ("permutation", "pfc", 2, 5),
-    ("allreduce-4096-packets", "placed", 2, 1),
-    ("allreduce-4096-flow", "ecmp-4", 1, 3),
+/// Scenarios, variants, numbers of threads, of rounds, and what is approximated: steady states (`--skip-steady`), or
+/// the time between two allocations of rates, in messages.
+const SIMULATIONS: [(&str, &str, u32, u32, &str); 11] = [
+    ("permutation", "pfc", 1, 5, ""),
+    ("permutation", "pfc", 2, 5, ""),
+    ("allreduce-4096-packets", "placed", 2, 1, ""),
+    ("allreduce-4096-packets", "placed", 1, 3, "--skip-steady"),
+    ("allreduce-4096-flow", "placed", 1, 3, ""),
+    ("allreduce-4096-flow", "greedy", 1, 3, ""),
+    ("allreduce-4096-flow", "ecmp", 1, 3, ""),
+    ("allreduce-4096-flow", "ecmp-4", 1, 3, ""),
+    ("allreduce-4096-flow", "ecmp-4", 1, 3, "0.05"),
+    ("allreduce-4096-flow", "ecmp-4", 1, 3, "0.1"),
+    ("allreduce-65536-flow", "placed", 1, 1, ""),
 ];
 
 fn simulators() -> Job {
-    let step = |(scenario, variant, threads, rounds): &(&str, &str, u32, u32)| Step {
-        program: Program::Example("srdma-fabric-sim", "experiment"),
-        arguments: format!("scenarios/{scenario}.toml {variant} 1 {threads} --rounds={rounds}"),
-        keep: &[],
-        reaches: &[],
+    let step = |(scenario, variant, threads, rounds, approximation): &(&str, &str, u32, u32, &str)| {
+        let approximation = if approximation.is_empty() { String::new() } else { format!(" {approximation}") };
+        Step {
+            program: Program::Example("srdma-fabric-sim", "experiment"),
+            arguments: format!("scenarios/{scenario}.toml {variant} 1 {threads}{approximation} --rounds={rounds}"),
+            keep: &[],
+            reaches: &[],
+        }
     };
     Job {
         name: "simulators",
@@ -82,19 +93,31 @@ fn simulators() -> Job {
         steps: SIMULATIONS.iter().map(step).collect(),
         table: |results| {
             ensure!(results.len() == SIMULATIONS.len(), "results are missing");
-            let columns =
-                ["scenario, variant", "threads", "rounds", "s least (median)", "million packet-hops", "a second"];
-            let mut table = head(&columns);
-            for result in results {
+            let mut table = head(&[
+                "scenario, variant",
+                "threads",
+                "rounds",
+                "s least (median)",
+                "million packet-hops",
+                "a second",
+                "simulated, ms",
+            ]);
+            for ((scenario, variant, _, _, approximation), result) in SIMULATIONS.iter().zip(results) {
                 let (least, median) = (number(result, "/seconds_least")?, number(result, "/seconds_median")?);
                 let millions = number(result, "/packet_hops")? / 1e6;
                 let hops =
                     if millions > 0.0 { format!("{millions:.2} | {:.2}", millions / least) } else { " | ".to_owned() };
-                let (scenario, variant) = (text(result, "/scenario")?, text(result, "/variant")?);
                 let (threads, rounds) = (number(result, "/threads")?, number(result, "/rounds")?);
+                let simulated = number(result, "/simulated_ns")? / 1e6;
+                let approximation = match *approximation {
+                    "" => String::new(),
+                    "--skip-steady" => ", `--skip-steady`".to_owned(),
+                    interval => format!(", `--rate-interval {interval}`"),
+                };
                 let _ = writeln!(
                     table,
-                    "| `{scenario}`, `{variant}` | {threads} | {rounds} | {least:.2} ({median:.2}) | {hops} |"
+                    "| `{scenario}`, `{variant}`{approximation} | {threads} | {rounds} | {least:.2} ({median:.2}) | {hops} | \
+                     {simulated:.4} |"
                 );
             }
             Ok(table)
