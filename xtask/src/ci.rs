@@ -15,7 +15,7 @@ const TEST_THREADS: &str = "16";
 /// Extent of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tier {
-    /// For every commit: at most 90 seconds on two cores once everything is built.
+    /// For every commit: some five minutes on two processors once everything is built.
     Fast,
     /// Everything.
     Full,
