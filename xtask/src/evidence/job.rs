@@ -36,6 +36,10 @@ impl Step {
         Step { program: Program::Srdma, arguments: arguments.into(), keep, reaches: &[] }
     }
 
+    pub(super) fn example(package: &'static str, example: &'static str, arguments: impl Into<String>) -> Self {
+        Step { program: Program::Example(package, example), ..Step::srdma(arguments, &[]) }
+    }
+
     /// The arguments, each by itself.
     pub(super) fn arguments(&self) -> Vec<&str> {
         let parts = self.arguments.split('"').enumerate();

@@ -45,6 +45,27 @@ pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str> {
     value.pointer(pointer).and_then(Value::as_str).with_context(|| format!("a result has no text {pointer}"))
 }
 
+/// The result of a job of one step.
+pub(super) fn only(results: &[Value]) -> Result<&Value> {
+    let [result] = results else { anyhow::bail!("one result makes this table") };
+    Ok(result)
+}
+
+/// The elements of an array that is not empty; without a pointer, of the value itself.
+pub(super) fn array<'v>(value: &'v Value, pointer: &str) -> Result<&'v [Value]> {
+    let elements = value.pointer(pointer).and_then(Value::as_array);
+    let elements = elements.with_context(|| format!("a result has no array {pointer}"))?;
+    ensure!(!elements.is_empty(), "a result has an empty array {pointer}");
+    Ok(elements)
+}
+
+/// The median, with the least and the greatest value where they differ as printed.
+pub(super) fn spread([least, median, greatest]: [f64; 3], decimals: usize) -> String {
+    let print = |value: f64| if decimals == 0 { grouped(value) } else { format!("{value:.decimals$}") };
+    let [least, median, greatest] = [least, median, greatest].map(print);
+    if least == greatest { median } else { format!("{median} ({least}–{greatest})") }
+}
+
 /// A whole number with its thousands apart.
 pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
@@ -148,7 +169,7 @@ fn repair_compare() -> Job {
                 for algorithm in algorithms {
                     let mut times = Vec::new();
                     for run in runs {
-                        let all = run["compare"].as_array().context("a result has no comparison")?;
+                        let all = array(run, "/compare")?;
                         let other = all.iter().find(|row| row["algorithm"] == algorithm).context(algorithm)?;
                         times.push(number(other, "/completion_ns")? / number(run, "/completion_ns")?);
                     }

@@ -1,7 +1,7 @@
 //! Comparisons of congestion control: the fronts of sweeps, and the variants with the seeds of their evaluation (D239).
 
 use super::job::{Job, Step};
-use super::jobs::{grouped, head, number, text};
+use super::jobs::{array, head, number, spread, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ pub(super) fn fronts_of_sweeps() -> [Job; 6] {
 fn fronts(results: &[Value]) -> Result<String> {
     let mut table = head(&["method and its front", "short flows, slowdown p99", "victim's share", "cost", ""]);
     for result in results {
-        let points = result["points"].as_array().context("a result has no points")?;
+        let points = array(result, "/points")?;
         for of_method in points.chunk_by(|one, next| one["method"] == next["method"]) {
             let _ = writeln!(table, "| **{}**, {} sets | | | | |", text(&of_method[0], "/method")?, of_method.len());
             let mut front: Vec<&Value> = of_method.iter().filter(|point| point["on_front"] == true).collect();
@@ -224,15 +224,11 @@ impl Measure {
     /// The median in its unit, with the least and the greatest value.
     pub(super) fn cell(&self, variant: &Value) -> Result<String> {
         // A measure that no run has is not in the results, nor a count that is 0 in all.
-        let Some(spread) = variant["measures"].get(self.measure) else {
+        let Some(values) = variant["measures"].get(self.measure) else {
             return Ok(if self.decimals == 0 { "0".to_owned() } else { String::new() });
         };
-        let value = |at: usize| -> Result<String> {
-            let value = number(spread, &format!("/{at}"))? / self.divisor;
-            Ok(if self.decimals == 0 { grouped(value) } else { format!("{value:.*}", self.decimals) })
-        };
-        let [least, median, greatest] = [value(0)?, value(1)?, value(2)?];
-        Ok(if least == greatest { median } else { format!("{median} ({least}–{greatest})") })
+        let value = |at: usize| Ok::<_, anyhow::Error>(number(values, &format!("/{at}"))? / self.divisor);
+        Ok(spread([value(0)?, value(1)?, value(2)?], self.decimals))
     }
 }
 

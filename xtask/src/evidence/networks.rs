@@ -2,7 +2,7 @@
 //! and their runs make the tables.
 
 use super::job::{Job, Step};
-use super::jobs::{grouped, head, number, text};
+use super::jobs::{array, grouped, head, number, only, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -81,16 +81,9 @@ pub(super) fn jobs() -> Vec<Job> {
     WANS.into_iter().map(wan).chain([stream]).collect()
 }
 
-/// The elements of an array that is not empty.
-fn array<'v>(value: &'v Value, name: &str) -> Result<&'v [Value]> {
-    let elements = value[name].as_array().with_context(|| format!("a result has no {name}"))?;
-    ensure!(!elements.is_empty(), "a result has empty {name}");
-    Ok(elements)
-}
-
 /// A line on how many checks hold, and a row for each that does not.
 fn checks(result: &Value) -> Result<String> {
-    let claims = array(result, "claims")?;
+    let claims = array(result, "/claims")?;
     let mut broken = String::new();
     let mut count = 0;
     for claim in claims {
@@ -129,7 +122,7 @@ struct Runs<'v> {
 
 impl<'v> Runs<'v> {
     fn of(result: &'v Value) -> Result<Self> {
-        let all = array(result, "runs")?;
+        let all = array(result, "/runs")?;
         let mut reference = None;
         let mut largest: f64 = 0.0;
         for run in all {
@@ -181,7 +174,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 fn of_wan(results: &[Value]) -> Result<String> {
-    let [result] = results else { anyhow::bail!("one result makes this table") };
+    let result = only(results)?;
     let runs = Runs::of(result)?;
     let lengths = runs.distinct(|run| number(run, "/total_km"))?;
     let variants = runs.distinct(|run| text(run, "/variant"))?;
@@ -254,8 +247,8 @@ fn of_wan(results: &[Value]) -> Result<String> {
 }
 
 fn of_stream(results: &[Value]) -> Result<String> {
-    let [result] = results else { anyhow::bail!("one result makes this table") };
-    let runs = array(result, "runs")?;
+    let result = only(results)?;
+    let runs = array(result, "/runs")?;
     let seeds = runs.iter().map(|run| Ok(number(run, "/seed")?.to_string())).collect::<Result<Vec<_>>>()?;
     let mut table = head(&[&["seed"], &seeds.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let mut add = |label: &str, of: &dyn Fn(&Value) -> Result<String>| -> Result<()> {
@@ -279,7 +272,7 @@ fn of_stream(results: &[Value]) -> Result<String> {
     add("frames on the source's link", &counts(&["/source_frames"]))?;
     add("data packets at the headend", &counts(&["/headend_packets"]))?;
     add("receivers with the source's SHA-256", &|run| {
-        let receivers = array(run, "receivers")?;
+        let receivers = array(run, "/receivers")?;
         let identical = receivers.iter().filter(|receiver| receiver["is_identical"] == true).count();
         Ok(format!("{identical} of {}", receivers.len()))
     })?;

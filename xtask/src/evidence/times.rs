@@ -1,7 +1,7 @@
 //! Times per packet of `srdma bench`, and rates of workers and endpoints, with their yardsticks.
 
-use super::job::{Job, Program, Step};
-use super::jobs::{grouped, head, number, text};
+use super::job::{Job, Step};
+use super::jobs::{array, grouped, head, number, only, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -36,14 +36,9 @@ fn endpoints() -> Job {
         name: "endpoints",
         about: "rate of srdma send to srdma recv over a veth link; needs root and two processors",
         is_quick: false,
-        steps: vec![Step {
-            program: Program::Example("srdma-host", "endpoints"),
-            arguments: "1073741824 11 --json".to_owned(),
-            keep: &[],
-            reaches: &[],
-        }],
+        steps: vec![Step::example("srdma-host", "endpoints", "1073741824 11 --json")],
         table: |results| {
-            let rows = rows_of(results.first().map(|result| &result["rows"]))?;
+            let rows = array(only(results)?, "/rows")?;
             let mut table = head(&["1 GiB by WRITE, path MTU 4096, Gbit/s", "least", "median", "most"]);
             for row in rows {
                 let rate = |of: &str| number(row, &format!("/gbit_per_s_{of}"));
@@ -74,12 +69,8 @@ const SIMULATIONS: [(&str, &str, u32, u32, &str); 11] = [
 fn simulators() -> Job {
     let step = |(scenario, variant, threads, rounds, approximation): &(&str, &str, u32, u32, &str)| {
         let approximation = if approximation.is_empty() { String::new() } else { format!(" {approximation}") };
-        Step {
-            program: Program::Example("srdma-fabric-sim", "experiment"),
-            arguments: format!("scenarios/{scenario}.toml {variant} 1 {threads}{approximation} --rounds={rounds}"),
-            keep: &[],
-            reaches: &[],
-        }
+        let arguments = format!("scenarios/{scenario}.toml {variant} 1 {threads}{approximation} --rounds={rounds}");
+        Step::example("srdma-fabric-sim", "experiment", arguments)
     };
     Job {
         name: "simulators",
@@ -117,11 +108,6 @@ fn simulators() -> Job {
     }
 }
 
-/// The rows of a result, one at least.
-fn rows_of(result: Option<&Value>) -> Result<&Vec<Value>> {
-    result.and_then(Value::as_array).filter(|rows| !rows.is_empty()).context("results are missing")
-}
-
 /// The most clocks of the time stamp counter for a packet, of cases with such a target: half of what VPP 26.10 took.
 const CLOCKS: [(&str, f64); 7] =
     [("IPv6", 52.0), ("End", 77.0), ("End.X", 58.0), ("uN", 77.0), ("uA", 64.0), ("End.DT6", 71.0), ("H.Encaps", 94.0)];
@@ -132,7 +118,7 @@ const NS_OF_COPY: [(&str, f64); 3] =
 
 /// A row for each case: the least time, and the median; clocks, and the time of a copy; and the target.
 fn inside_l2(results: &[Value]) -> Result<String> {
-    let rows = rows_of(results.first())?;
+    let rows = array(only(results)?, "")?;
     let mut table = head(&["case", "octets", "ns least (median)", "clocks", "ns a copy", "target"]);
     for row in rows.iter().filter(|row| row.get("ns_min").is_some()) {
         let case = text(row, "/case")?;
@@ -156,7 +142,7 @@ fn inside_l2(results: &[Value]) -> Result<String> {
 
 /// A row for each case and length, a column for each working set and number of routes: the least time, and the median.
 fn of_packets(results: &[Value]) -> Result<String> {
-    let rows = rows_of(results.first())?;
+    let rows = array(only(results)?, "")?;
     let place = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/working_set")?.to_owned(), number(row, "/routes")?));
     let case = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/case")?.to_owned(), number(row, "/frame_octets")?));
     let (mut places, mut cases) = (Vec::new(), Vec::new());
@@ -191,7 +177,7 @@ fn of_packets(results: &[Value]) -> Result<String> {
 
 /// A row for each case and number of workers.
 fn of_workers(results: &[Value]) -> Result<String> {
-    let rows = rows_of(results.first())?;
+    let rows = array(only(results)?, "")?;
     let mut table = head(&["case", "workers", "million packets/s, most", "median", "ratio, median"]);
     for row in rows {
         let millions = |of: &str| Ok::<_, anyhow::Error>(number(row, &format!("/packets_per_s_{of}"))? / 1e6);
@@ -204,7 +190,7 @@ fn of_workers(results: &[Value]) -> Result<String> {
 
 /// A row for each case, length and yardstick, beside every driver: the ratio, the least time, and the median.
 fn on_wires(results: &[Value]) -> Result<String> {
-    let rows = rows_of(results.first())?;
+    let rows = array(only(results)?, "")?;
     let of_ns = |of: &Value| Ok::<_, anyhow::Error>((number(of, "/ns_min")?, number(of, "/ns_median")?));
     let columns = ["driver, case", "octets", "ns least (median)", "yardstick", "ns least (median)", "ratio", "target"];
     let mut table = head(&columns);

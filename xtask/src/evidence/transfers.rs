@@ -1,20 +1,13 @@
 //! Groups beside other ways of distributing the same data: rules, algorithms, applications, and guests with soft-RoCE.
 
-use super::job::{Job, Program, Step};
-use super::jobs::{grouped, head, number, text};
+use super::job::{Job, Step};
+use super::jobs::{array, grouped, head, number, only, spread, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
 pub(super) fn jobs() -> [Job; 7] {
     [demos(), rules(), algorithms(), broadcasts(), broadcast_flow(), applications(), guests()]
-}
-
-/// The rows of an array that is not empty.
-fn rows<'v>(results: &'v [Value], name: &str) -> Result<&'v [Value]> {
-    let [result] = results else { anyhow::bail!("one result makes this table") };
-    let rows = if name.is_empty() { result } else { &result[name] };
-    rows.as_array().map(Vec::as_slice).filter(|rows| !rows.is_empty()).context("results are missing")
 }
 
 fn percent(row: &Value) -> Result<String> {
@@ -45,8 +38,7 @@ fn demos() -> Job {
 }
 
 fn ablation(name: &'static str, about: &'static str, part: &str, table: fn(&[Value]) -> Result<String>) -> Job {
-    let program = Program::Example("srdma-cli", "ablation");
-    let steps = vec![Step { program, arguments: part.to_owned(), keep: &[], reaches: &[] }];
+    let steps = vec![Step::example("srdma-cli", "ablation", part)];
     Job { name, about, is_quick: false, steps, table }
 }
 
@@ -63,7 +55,7 @@ fn rules() -> Job {
         columns.extend(counts.iter().map(|(name, _)| *name));
         columns.push("completion, ms");
         let mut table = head(&columns);
-        for row in rows(results, "")? {
+        for row in array(only(results)?, "")? {
             let is_pruned = row["prune_retransmit"].as_bool().context("a row that is pruned or not")?;
             let to = if is_pruned { "those that lack them" } else { "all" };
             let (loss, rules, lists) = (percent(row)?, text(row, "/rules")?, text(row, "/lists")?);
@@ -81,10 +73,10 @@ fn algorithms() -> Job {
     let about = "a group beside unicast algorithms, means of five seeds";
     ablation("algorithms", about, "algorithms", |results| {
         let mut table = head(&["data; loss", "multicast, µs", "unicast", "chain", "binomial"]);
-        for row in rows(results, "")? {
+        for row in array(only(results)?, "")? {
             let (kib, group) = (number(row, "/octets")? / 1024.0, number(row, "/multicast_ns")?);
             let _ = write!(table, "| {} KiB; {} | {:.1} |", grouped(kib), percent(row)?, group / 1e3);
-            let of = row["algorithms"].as_array().context("a row has no algorithms")?;
+            let of = array(row, "/algorithms")?;
             for name in ["unicast", "chain", "binomial"] {
                 let found = of.iter().find(|algorithm| algorithm["algorithm"] == name).context(name)?;
                 let (time, chunk) = (number(found, "/completion_ns")?, number(found, "/chunk_octets")? / 1024.0);
@@ -136,8 +128,8 @@ fn broadcast_flow() -> Job {
             &["/runs/*/title", "/runs/*/jobs/*/name", "/runs/*/jobs/*/ideal_ns", "/runs/*/jobs/*/iterations"],
         )],
         table: |results| {
-            let runs = rows(results, "runs")?;
-            let first = runs[0]["jobs"].as_array().context("a run has no jobs")?;
+            let runs = array(only(results)?, "/runs")?;
+            let first = array(&runs[0], "/jobs")?;
             let names = first.iter().map(|job| text(job, "/name")).collect::<Result<Vec<_>>>()?;
             let mut table = head(&[&["ms, median of the seeds (least–greatest)"], &names[..]].concat());
             for of_variant in runs.chunk_by(|one, other| one["title"] == other["title"]) {
@@ -149,10 +141,8 @@ fn broadcast_flow() -> Job {
                     };
                     let mut times = of_variant.iter().map(time).collect::<Result<Vec<f64>>>()?;
                     times.sort_by(f64::total_cmp);
-                    let (least, median, most) = (times[0], times[times.len() / 2], times[times.len() - 1]);
-                    let spread =
-                        if most - least < 0.005 { String::new() } else { format!(" ({least:.2}–{most:.2})") };
-                    let _ = write!(table, " {median:.2}{spread} |");
+                    let times = [times[0], times[times.len() / 2], times[times.len() - 1]];
+                    let _ = write!(table, " {} |", spread(times, 2));
                 }
                 table.push('\n');
             }
@@ -183,7 +173,7 @@ fn applications() -> Job {
                 "nodes s",
             ];
             let mut table = head(&columns);
-            for row in rows(results, "")? {
+            for row in array(only(results)?, "")? {
                 let links = match row["rate_bits_per_s"].as_f64() {
                     Some(rate) => format!("{} Mbit/s", rate / 1e6),
                     None => "no limit".to_owned(),
@@ -227,7 +217,7 @@ fn guests() -> Job {
                 ["options", "group, s", "unicast to all five, s", "share of both processors that emulation took"];
             let mut table = head(&columns);
             for (options, result) in GUESTS.iter().zip(results) {
-                let receivers = result["receivers"].as_array().context("a result has no receivers")?;
+                let receivers = array(result, "/receivers")?;
                 let all = receivers.iter().chain([&result["unicast"]]);
                 ensure!(all.into_iter().all(|of| of["is_identical"] == true), "{options}: other data");
                 let (group, unicast) = (number(result, "/seconds")?, number(result, "/unicast/seconds")?);
