@@ -8,8 +8,9 @@ IS-IS: F1, F2 and F3 on a bridge, with multi-topology; F2 and F3 have a second l
 neighbours, and is killed when it is the designated one. OSPFv3: A and B on a point-to-point link. Needs root, iproute2,
 dumpcap, scapy, and FRR 8.4 in /usr/lib/frr, as Debian 12 has it. Nothing of srdma takes part.
 
-When FRR sends differs from run to run. Compared is what it says: the fullest content of each system's LSP, the last
-one of each LSP, and the content of each LSA, without sequence numbers, ages and checksums; and what hellos have.
+When FRR sends differs from run to run. Compared is what it says: the fullest content of each system's LSP while F3 is
+the designated one, the last one of each LSP, and the content of each LSA, without sequence numbers, ages and checksums;
+and what hellos have once they name a neighbour.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from scapy.utils import RawPcapReader
 GOLDEN = pathlib.Path(__file__).parents[2] / "testdata" / "golden"
 PREFIX = f"frr{os.getpid()}-"
 DAEMONS = pathlib.Path("/usr/lib/frr")
+# The pseudonode of F3, which has the highest priority.
+DESIGNATED = "00000000000302"
 
 
 def run(*words, **options):
@@ -132,7 +135,8 @@ def isis_lan(network, file):
     network.start("F3", lan_configuration(3, 80, True), "zebra", "isisd")
     designated = lambda said, system, by: lsp(by, 2)[:14] in str(said["last"].get(lsp(system)))
     of_three = lambda said: [neighbours(said, of) for of in (lsp(2), lsp(3), lsp(3, 2))]
-    until(file, said_by_isis, lambda said: of_three(said) == [2, 2, 3] and designated(said, 2, 3))
+    all_by_3 = lambda said: all(designated(said, system, 3) for system in (1, 2, 3))
+    until(file, said_by_isis, lambda said: of_three(said) == [2, 2, 3] and all_by_3(said))
     network.end("F3", "isisd", "kill")
     is_gone = lambda said: neighbours(said, lsp(2)) == 1 and neighbours(said, lsp(2, 2)) == 2
     until(file, said_by_isis, lambda said: is_gone(said) and designated(said, 1, 2) and designated(said, 2, 2))
@@ -202,13 +206,13 @@ def said_by_isis(frames):
             continue
         if pdu[4] & 0x1F == 16:
             kinds = tuple(kind for kind, _ in tlvs(pdu[27:]))
-            # The first ones may come before the interface has its address.
-            if 232 in kinds:
+            # The first ones may come before the interface has its address, and before or after one of a neighbour.
+            if {6, 232} <= set(kinds):
                 hellos.add((pdu[9:15].hex(), pdu[19], kinds))
         elif pdu[4] & 0x1F == 20 and number(pdu[10:12]) > 0:
             lsp, content = pdu[12:20].hex(), tlvs(pdu[27:])
             if lsp.endswith("0000"):
-                size = lambda of: (len(of), sum(len(values) for _, values in of))
+                size = lambda of: (len(of), sum(len(values) for _, values in of), DESIGNATED in str(of))
                 fullest[lsp] = max(content, fullest.get(lsp, ()), key=size)
             last[lsp] = content
     return {"fullest": fullest, "last": last, "hellos": hellos}
