@@ -284,8 +284,8 @@ impl QueuePair {
         self.modify("INIT", &attributes, mask)
     }
 
-    /// From INIT to RTR: it receives. The kernel resolves the destination's MAC address, or that of the next hop, which
-    /// can take seconds when there is no answer.
+    /// From INIT to RTR: it receives. The kernel resolves the destination's MAC address, or that of the next hop; when
+    /// there is no answer, it does so four times, which takes four seconds or more.
     ///
     /// # Errors
     ///
@@ -304,7 +304,8 @@ impl QueuePair {
             });
         }
         let (attributes, mask) = ready.attributes();
-        self.pair.modify(&attributes, mask).map_err(|error| self.connect_error(ready.destination, error))
+        with_attempts(|| self.pair.modify(&attributes, mask))
+            .map_err(|error| self.connect_error(ready.destination, error))
     }
 
     /// From RTR to RTS: it also sends.
@@ -429,6 +430,23 @@ enum PostError {
     Post(sys::Error),
 }
 
+/// Calls of the kernel that resolve a destination, at most. Each waits for a second, in which one neighbour
+/// solicitation or ARP request is sent: without more of them, one lost frame would refuse a connection.
+const RESOLUTION_ATTEMPTS: u32 = 4;
+
+/// Calls again after a resolution without answer. A refused transition leaves the queue pair's state as it was.
+fn with_attempts(
+    mut modify: impl FnMut() -> std::result::Result<(), sys::Error>,
+) -> std::result::Result<(), sys::Error> {
+    for _ in 1..RESOLUTION_ATTEMPTS {
+        match modify() {
+            Err(error) if number(&error) == Some(libc::ETIMEDOUT) => {}
+            result => return result,
+        }
+    }
+    modify()
+}
+
 fn at_most(what: &'static str, value: u32, most: u32) -> Result<()> {
     if value <= most { Ok(()) } else { Err(VerbsError::TooLarge { what, value, most }) }
 }
@@ -436,6 +454,25 @@ fn at_most(what: &'static str, value: u32, most: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a transition returns whose calls fail with these error numbers, one after the other; and calls that remain.
+    fn after(errors: &[i32]) -> (Option<i32>, usize) {
+        let mut errors = errors.iter();
+        let result = with_attempts(|| match errors.next() {
+            Some(&error) => Err(sys::Error::System(std::io::Error::from_raw_os_error(error))),
+            None => Ok(()),
+        });
+        (result.err().and_then(|error| number(&error)), errors.len())
+    }
+
+    #[test]
+    fn a_resolution_without_answer_is_tried_four_times() {
+        const NONE: i32 = libc::ETIMEDOUT;
+        assert_eq!(after(&[]), (None, 0));
+        assert_eq!(after(&[NONE, NONE, NONE]), (None, 0));
+        assert_eq!(after(&[NONE; 5]), (Some(NONE), 1));
+        assert_eq!(after(&[NONE, libc::EHOSTUNREACH, NONE]), (Some(libc::EHOSTUNREACH), 1));
+    }
 
     #[test]
     fn a_timeout_is_a_power_of_two() {
