@@ -1,8 +1,8 @@
 //! Executions of the fuzz targets, each on the code that it reaches.
 
 use super::job::{Job, Program, Step};
-use super::jobs::{grouped, head, number, text};
-use anyhow::{Result, ensure};
+use super::jobs::{grouped, head, number, run_parts, short_tree, text};
+use anyhow::Result;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -135,14 +135,14 @@ fn steps(Target { name, steps, max_len, options, reaches }: &Target) -> impl Ite
 
 /// A row for each target: the executions of its steps together, the slowest one's rate, and all trees.
 fn table(results: &[Value]) -> Result<String> {
-    ensure!(!results.is_empty(), "results are missing");
+    let results = run_parts(results)?;
     let mut table = head(&["target", "executions without a failure", "per second", "tree of crates/"]);
     for of_target in results.chunk_by(|one, other| one["target"] == other["target"]) {
         let (mut executions, mut rate, mut trees) = (0.0, f64::MAX, Vec::<String>::new());
         for result in of_target {
             executions += number(result, "/executions")?;
             rate = number(result, "/per_second")?.min(rate);
-            let tree = text(result, "/tree")?.chars().take(8).collect();
+            let tree = short_tree(result)?;
             if !trees.contains(&tree) {
                 trees.push(tree);
             }

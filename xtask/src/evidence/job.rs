@@ -70,8 +70,15 @@ pub(super) struct Job {
     pub(super) about: &'static str,
     pub(super) is_quick: bool,
     pub(super) steps: Vec<Step>,
-    /// The table, from the results of the steps in order.
+    /// The table, from the results of the steps in order; of a job of parts, those that have not run are null.
     pub(super) table: fn(&[Value]) -> Result<String>,
+}
+
+impl Job {
+    /// Whether each of its commands has a result by itself, with its own tree.
+    pub(super) fn is_of_parts(&self) -> bool {
+        self.steps.iter().any(|step| !step.reaches.is_empty())
+    }
 }
 
 #[cfg(test)]

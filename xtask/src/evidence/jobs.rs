@@ -51,6 +51,18 @@ pub(super) fn only(results: &[Value]) -> Result<&Value> {
     Ok(result)
 }
 
+/// The results of those parts of a job that have run.
+pub(super) fn run_parts(results: &[Value]) -> Result<Vec<&Value>> {
+    let run: Vec<&Value> = results.iter().filter(|result| !result.is_null()).collect();
+    ensure!(!run.is_empty(), "no command has run");
+    Ok(run)
+}
+
+/// The tree of crates/ on which a part of a job ran, shortened.
+pub(super) fn short_tree(result: &Value) -> Result<String> {
+    Ok(text(result, "/tree")?.chars().take(8).collect())
+}
+
 /// The elements of an array that is not empty; without a pointer, of the value itself.
 pub(super) fn array<'v>(value: &'v Value, pointer: &str) -> Result<&'v [Value]> {
     let elements = value.pointer(pointer).and_then(Value::as_array);
@@ -219,7 +231,7 @@ fn model_checking(name: &'static str, is_quick: bool) -> Job {
         program: Program::ModelCheck,
         arguments: format!("{suite} --deepest --json"),
         keep: &[],
-        reaches: &[],
+        reaches: &["model-check"],
     };
     Job {
         name,
@@ -227,20 +239,18 @@ fn model_checking(name: &'static str, is_quick: bool) -> Job {
         is_quick,
         steps: suite.map(step).to_vec(),
         table: |results| {
-            let mut table = head(&["trees, packets, or configuration; bounds", "states", "longest path", "result"]);
-            for row in results
-                .iter()
-                .map(|suite| suite.as_array().context("a result has no rows"))
-                .collect::<Result<Vec<_>>>()?
-            {
-                for row in row {
+            let columns = ["trees, packets, or configuration; bounds", "states", "longest path", "result", "tree"];
+            let mut table = head(&columns);
+            for suite in run_parts(results)? {
+                let tree = short_tree(suite)?;
+                for row in array(suite, "/rows")? {
                     let what = match row["shape"].as_str() {
                         Some(shape) => format!("`{shape}`, {}", number(row, "/packets")?),
                         None => format!("commit, {}", text(row, "/configuration")?),
                     };
                     let (states, depth) = (grouped(number(row, "/states")?), number(row, "/depth")?);
                     let (bounds, result) = (text(row, "/bounds")?, text(row, "/result")?);
-                    let _ = writeln!(table, "| {what}; {bounds} | {states} | {depth} | {result} |");
+                    let _ = writeln!(table, "| {what}; {bounds} | {states} | {depth} | {result} | {tree} |");
                 }
             }
             Ok(table)
@@ -281,7 +291,8 @@ fn chaos(name: &'static str, is_quick: bool) -> Job {
     let step = |Chaos { options, seeds, keep, .. }: &Chaos| {
         let seeds = seeds[usize::from(!is_quick)];
         // None of these seeds is run by the tests.
-        Step::srdma(format!("chaos{options} --first-seed 60000000 --seeds {seeds} --json"), keep)
+        let command = format!("chaos{options} --first-seed 60000000 --seeds {seeds} --json");
+        Step { reaches: &["cli/src/chaos.rs", "cli/src/chaos", "chaos", "cluster"], ..Step::srdma(command, keep) }
     };
     Job {
         name,
@@ -289,9 +300,12 @@ fn chaos(name: &'static str, is_quick: bool) -> Job {
         is_quick,
         steps: CHAOS.iter().map(step).collect(),
         table: |results| {
-            let mut table = head(&["chaos tests, from seed 60,000,000 on", "schedules", "packets", "violations"]);
+            let mut table =
+                head(&["chaos tests, from seed 60,000,000 on", "schedules", "packets", "violations", "tree"]);
             ensure!(results.len() == CHAOS.len(), "results are missing");
-            for (Chaos { label, options, .. }, result) in CHAOS.iter().zip(results) {
+            run_parts(results)?;
+            let run = CHAOS.iter().zip(results).filter(|(_, result)| !result.is_null());
+            for (Chaos { label, options, .. }, result) in run {
                 let options = options.trim();
                 let label = if options.is_empty() { (*label).to_owned() } else { format!("{label}, `{options}`") };
                 let packets = match result["forged"].as_object() {
@@ -306,7 +320,8 @@ fn chaos(name: &'static str, is_quick: bool) -> Job {
                 violations += result["findings"].as_array().map_or(0, Vec::len);
                 let violations = if violations == 0 { "none".to_owned() } else { violations.to_string() };
                 let schedules = grouped(number(result, "/schedules")?);
-                let _ = writeln!(table, "| {label} | {schedules} | {packets} | {violations} |");
+                let tree = short_tree(result)?;
+                let _ = writeln!(table, "| {label} | {schedules} | {packets} | {violations} | {tree} |");
             }
             Ok(table)
         },

@@ -58,7 +58,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let jobs = selected(arguments)?;
     if arguments.list {
-        jobs.iter().for_each(print);
+        for job in &jobs {
+            print(job)?;
+        }
         return Ok(true);
     }
     let mut failed = Vec::new();
@@ -67,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let programs = Programs::build(&jobs)?;
         for job in &jobs {
             let stored = Stored::read(job.name)?;
-            if !arguments.again && stored.as_ref().is_some_and(|stored| stored.tree == present.tree) {
+            let is_present = |stored: &Stored| stored.tree == present.tree && stored.steps.len() == job.steps.len();
+            if !arguments.again && stored.as_ref().is_some_and(is_present) {
                 println!("{}: there is a result of this tree", job.name);
                 continue;
             }
@@ -102,36 +105,48 @@ fn selected(arguments: &Arguments) -> Result<Vec<Job>> {
     Ok(all.into_iter().filter(is_wanted).collect())
 }
 
-fn print(job: &Job) {
+/// A job's commands, and the trees on which they ran.
+fn print(job: &Job) -> Result<()> {
     println!("{} ({}): {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about);
-    job.steps.iter().for_each(|step| println!("    {}", step.command()));
+    let stored = Stored::read(job.name)?;
+    for command in job.steps.iter().map(Step::command) {
+        let tree = stored.as_ref().and_then(|stored| stored.tree_of(&command));
+        println!("    {command}\n        {}", tree.map_or("no result".to_owned(), |tree| format!("tree {tree}")));
+    }
+    Ok(())
 }
 
-/// Runs the steps of a job, but for those that an earlier run with the same code has finished.
+/// Runs the steps of a job, but for those that an earlier run with the same code has finished. A job of parts is stored
+/// after each of them.
 fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: Option<&Stored>) -> Result<Stored> {
-    let of_parts = job.steps.iter().any(|step| !step.reaches.is_empty());
+    let of_parts = job.is_of_parts();
     let mut partial = Partial::read(job.name, if of_parts { "parts" } else { &present.tree })?;
     if of_parts {
         partial.keep_what_holds(job, present, earlier)?;
     }
-    let mut steps = Vec::new();
     for (number, step) in job.steps.iter().enumerate() {
         let command = step.command();
-        if !partial.done.contains_key(&command) {
-            let begin = Instant::now();
-            let mut value = programs.run(step).with_context(|| command.clone())?;
-            if !step.reaches.is_empty() {
-                value["tree"] = Value::from(present.tree.as_str());
-            }
-            println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
-            partial.insert(&command, value)?;
+        if partial.done.contains_key(&command) {
+            continue;
         }
-        steps.push((command.clone(), partial.done[&command].clone()));
+        let begin = Instant::now();
+        let value = programs.run(step).with_context(|| command.clone())?;
+        println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
+        partial.insert(&command, if of_parts { with_tree(value, &present.tree) } else { value })?;
+        if of_parts {
+            partial.stored(job, present)?.write(job.name)?;
+        }
     }
-    // A table that cannot be made of them shows that the results lack something.
-    (job.table)(&steps.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>())?;
+    let stored = partial.stored(job, present)?;
     partial.remove()?;
-    Ok(Stored::new(present, steps))
+    Ok(stored)
+}
+
+/// A part's result, an object, with the tree of its run.
+fn with_tree(value: Value, tree: &str) -> Value {
+    let mut value = if value.is_object() { value } else { serde_json::json!({ "rows": value }) };
+    value["tree"] = Value::from(tree);
+    value
 }
 
 /// The finished steps of a job, by their commands.
@@ -159,12 +174,20 @@ impl Partial {
         found.append(&mut self.done);
         for step in &job.steps {
             let Some((command, value)) = found.remove_entry(&step.command()) else { continue };
-            let tree = value["tree"].as_str().with_context(|| format!("{command}: its result has no tree"))?;
+            let Some(tree) = value["tree"].as_str() else { continue };
             if reach::is_same(tree, &present.tree, &crates.reached(step.reaches)?)? {
                 self.done.insert(command, value);
             }
         }
         Ok(())
+    }
+
+    /// What is finished, as a result. A table that cannot be made of it shows that it lacks something.
+    fn stored(&self, job: &Job, present: &result::Present) -> Result<Stored> {
+        let of_step = |command: String| self.done.get(&command).map(|value| (command.clone(), value.clone()));
+        let stored = Stored::new(present, job.steps.iter().map(Step::command).filter_map(of_step).collect());
+        table(job, &stored)?;
+        Ok(stored)
     }
 
     fn insert(&mut self, command: &str, value: Value) -> Result<()> {
@@ -200,12 +223,25 @@ fn write_tables(tree: &Tree) -> Result<()> {
 pub(crate) fn table_of(name: &str, stored: &Stored) -> Result<String> {
     let job = jobs::all().into_iter().find(|job| job.name == name);
     let job = job.with_context(|| format!("there is no result {name}"))?;
-    let commands: Vec<String> = job.steps.iter().map(Step::command).collect();
-    let kept: Vec<&String> = stored.steps.iter().map(|(command, _)| command).collect();
-    ensure!(kept == commands.iter().collect::<Vec<_>>(), "{name}: the commands have changed since the result");
-    let values: Vec<Value> = stored.steps.iter().map(|(_, value)| value.clone()).collect();
-    let table = (job.table)(&values).with_context(|| name.to_owned())?;
-    Ok(format!("{table}\n{}\n", stored.origin(name)))
+    Ok(format!("{}\n{}\n", table(&job, stored)?, stored.origin(name, job.steps.len())))
+}
+
+const CHANGED: &str = "the commands have changed since the result";
+
+/// The table of what a job's result has: of all commands, or, of parts, of those that have run.
+fn table(job: &Job, stored: &Stored) -> Result<String> {
+    let (mut kept, mut values) = (stored.steps.iter().peekable(), Vec::new());
+    for command in job.steps.iter().map(Step::command) {
+        match kept.next_if(|(kept, _)| *kept == command) {
+            Some((_, value)) => values.push(value.clone()),
+            None => {
+                ensure!(job.is_of_parts(), "{}: {CHANGED}", job.name);
+                values.push(Value::Null);
+            }
+        }
+    }
+    ensure!(kept.next().is_none(), "{}: {CHANGED}", job.name);
+    (job.table)(&values).with_context(|| job.name.to_owned())
 }
 
 /// Whether a result has this name.
@@ -243,6 +279,24 @@ mod tests {
             let nothing: Vec<Value> = job.steps.iter().map(|_| Value::Null).collect();
             assert!((job.table)(&nothing).is_err(), "{}", job.name);
         }
+    }
+
+    /// A job of parts has a table of those that have run, and says how many have not.
+    #[test]
+    fn a_table_of_parts_lacks_what_has_not_run() {
+        let job = jobs::all().into_iter().find(|job| job.name == "fuzz-controller").unwrap();
+        let result = |step: &Step, tree: &str| {
+            let value = serde_json::json!({ "target": "requests", "executions": 7, "per_second": 2 });
+            (step.command(), with_tree(value, tree))
+        };
+        let mut stored = Stored::new(&result::Present::of("0123456789"), vec![result(&job.steps[1], "fedcba9876")]);
+        let text = table_of(job.name, &stored).unwrap();
+        assert!(text.contains("\n| `requests` | 7 | 2 | fedcba98 |\n"), "{text}");
+        assert!(text.ends_with(" 1 of 2 commands have not run since their code changed.\n"), "{text}");
+        stored.steps.insert(0, result(&job.steps[0], "fedcba9876"));
+        assert!(!table_of(job.name, &stored).unwrap().contains("have not run"));
+        stored.steps.reverse();
+        assert!(table_of(job.name, &stored).is_err(), "not in their order");
     }
 
     #[test]

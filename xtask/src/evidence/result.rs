@@ -17,6 +17,11 @@ pub(super) struct Present {
 }
 
 impl Present {
+    #[cfg(test)]
+    pub(super) fn of(tree: &str) -> Self {
+        Present { commit: "0123456789".to_owned(), tree: tree.to_owned(), machine: "a machine".to_owned() }
+    }
+
     /// # Errors
     /// When crates/ differs from the last commit: a result belongs to code that others can read.
     pub(super) fn of_repository() -> Result<Self> {
@@ -106,15 +111,22 @@ impl Stored {
         Ok(format!("{{\n{},\n  \"steps\": [\n{}\n  ]\n}}\n", head.join(",\n"), lines.join(",\n")))
     }
 
-    /// A line for below the table.
-    pub(super) fn origin(&self, name: &str) -> String {
+    /// The tree of crates/ on which a command ran.
+    pub(super) fn tree_of(&self, command: &str) -> Option<&str> {
+        let (_, value) = self.steps.iter().find(|(of, _)| of == command)?;
+        Some(value["tree"].as_str().unwrap_or(&self.tree))
+    }
+
+    /// A line for below the table of a job that has so many commands.
+    pub(super) fn origin(&self, name: &str, commands: usize) -> String {
+        let Stored { commit, tree, machine, steps } = self;
         let short = |id: &str| id.chars().take(8).collect::<String>();
-        format!(
-            "`cargo xtask evidence --only {name}`: commit {}, tree {} of crates/, {}.",
-            short(&self.commit),
-            short(&self.tree),
-            self.machine
-        )
+        let (commit, tree) = (short(commit), short(tree));
+        let missing = match commands.saturating_sub(steps.len()) {
+            0 => String::new(),
+            missing => format!(" {missing} of {commands} commands have not run since their code changed."),
+        };
+        format!("`cargo xtask evidence --only {name}`: commit {commit}, tree {tree} of crates/, {machine}.{missing}")
     }
 }
 
@@ -150,7 +162,9 @@ mod tests {
         };
         assert_eq!(Stored::parse(&stored.text().unwrap()).unwrap(), stored);
         let origin = "`cargo xtask evidence --only x`: commit 01234567, tree fedcba98 of crates/, a machine.";
-        assert_eq!(stored.origin("x"), origin);
+        assert_eq!(stored.origin("x", 2), origin);
+        let missing = format!("{origin} 1 of 3 commands have not run since their code changed.");
+        assert_eq!(stored.origin("x", 3), missing);
         assert!(Stored::parse("{\"commit\": \"1\"}").is_err());
     }
 
