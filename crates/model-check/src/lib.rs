@@ -31,8 +31,9 @@ mod suite;
 pub use bounds::{Bounds, Faults};
 pub use check::{Failure, Finding, Order, check, shortest};
 pub use commit::{
-    Ablation, COMMIT_AGREEMENT, COMMIT_LARGE, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS, COMMIT_READY, COMMIT_SAFETY,
-    COMMIT_SMALL, CommitAction, CommitBounds, CommitFailure, CommitFaults, CommitFinding, StoreLoss, check_commit,
+    Ablation, COMMIT_AGREEMENT, COMMIT_ALL_FAULTS, COMMIT_LARGE, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS,
+    COMMIT_READY, COMMIT_SAFETY, COMMIT_SMALL, CommitAction, CommitBounds, CommitFailure, CommitFaults, CommitFinding,
+    StoreLoss, check_commit,
 };
 pub use hosts::{DuplicateHandling, NakHandling, Reception};
 pub use model::{COMPLETION, PROGRESS, SAFETY, Tree};

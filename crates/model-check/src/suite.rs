@@ -43,7 +43,7 @@ pub const SMALL: [Configuration; 10] = [
     of("join", 2, Faults { changes: 1, restarts: 1, ..ONE_DELAY }),
 ];
 
-/// Minutes to an hour.
+/// Minutes.
 pub const LARGE: [Configuration; 30] = [
     of("star2", 3, Faults { losses: 2, duplicates: 1, restarts: 1, ..ANY_DELAYS }),
     of("star2", 2, Faults { losses: 2, deaths: 1, changes: 1, restarts: 1, ..ANY_DELAYS }),
@@ -176,7 +176,7 @@ pub const REPAIR_SMALL: [RepairConfiguration; 28] = [
     repaired("pair", All, 2, Faults { damages: 1, unready: 1, losses: 1, ..NONE }).in_flight(2, 4).alone(),
 ];
 
-/// Minutes to hours.
+/// Minutes.
 pub const REPAIR_LARGE: [RepairConfiguration; 27] = [
     repaired("pair", All, 4, Faults { restarts: 1, ..ANY_DELAYS }),
     repaired("pair", All, 2, Faults { restarts: 1, ..ANY_DELAYS }),

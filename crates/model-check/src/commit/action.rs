@@ -84,7 +84,7 @@ impl Model {
     pub(super) fn kind(&self, world: &World, action: CommitAction) -> Kind {
         match action {
             CommitAction::Heal { .. } => Kind::Heal,
-            CommitAction::Retransmit if !world.is_silent() => Kind::Fault,
+            CommitAction::Retransmit if !world.is_silent(self) => Kind::Fault,
             CommitAction::Lapse if !world.newcomer.is_dead => Kind::Fault,
             CommitAction::Request { .. }
             | CommitAction::Response { .. }

@@ -6,8 +6,8 @@
 use super::canonical::fingerprint;
 use super::network::{self, GROUP_TENANT, Place};
 use srdma_api::{
-    Group, GroupState, NewReceiver, NodeOrder, ReceiverOrder, ReceiverReport, Registration, Session, SourceOrder,
-    SourceReport, Sync,
+    Group, GroupState, NewReceiver, NodeOrder, NodeStatus, ReceiverOrder, ReceiverReport, Registration, Session,
+    SourceOrder, SourceReport, Sync,
 };
 use srdma_controller_core::{AUDIT_PREFIX, Core, Pipeline, Refusal, Row, RowError, Settings, Tenant, Time, Write};
 use srdma_group::Safeguard;
@@ -214,6 +214,11 @@ impl Controller {
         let page = self.core().groups(&network::admin(), None, None, None);
         let ids = page.iter().flat_map(|page| &page.groups).map(|group| group.id);
         ids.filter_map(|id| Some(self.core().group(&network::admin(), id).ok()?.0)).collect()
+    }
+
+    /// The last status of a node.
+    pub(super) fn status(&self, place: Place) -> Option<NodeStatus> {
+        self.core().node(&network::admin(), &place.name()).ok()?.status
     }
 
     /// The foreign groups that the API shows: store, group, and names of the nodes that have it.

@@ -7,7 +7,7 @@ use super::bounds::Ablation;
 use super::canonical::fingerprint;
 use super::network::Place;
 use srdma_agent::{ControllerSession, Failure, GroupTable, Report, Request};
-use srdma_api::{HeldGroup, NodeAnswer, NodeOrder, Registration, Session, Sync};
+use srdma_api::{GroupStatus, HeldGroup, NodeAnswer, NodeOrder, NodeStatus, Registration, Session, Sync};
 use srdma_group::{EntryName, GroupEntry};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -60,15 +60,31 @@ impl Node {
         self.response = None;
     }
 
-    /// The next request. `places`: of the network.
-    pub(super) fn request(&mut self, place: Place, places: &[Place]) -> Message {
+    /// The next request. `places`: of the network. `reports_status`: with the node's status.
+    pub(super) fn request(&mut self, place: Place, places: &[Place], reports_status: bool) -> Message {
         match self.session.next(Duration::ZERO) {
             Request::Register { protocol } => {
                 let groups = self.table.held();
                 Message::Register(Box::new(Registration { protocol, groups, ..place.registration(places) }))
             }
-            Request::Sync => Message::Report(self.session.sync(Report::default())),
+            Request::Sync => {
+                let status = reports_status.then(|| self.status());
+                Message::Report(self.session.sync(Report { status, ..Report::default() }))
+            }
         }
+    }
+
+    /// Its status: the groups that it has in effect, without data.
+    pub(super) fn status(&self) -> NodeStatus {
+        let in_effect = self.table.held().into_iter().filter(|held| held.entries.committed.is_some());
+        let groups = in_effect.map(|held| GroupStatus {
+            group: held.group,
+            highest_psn: None,
+            awaits_first_psn: false,
+            repair: None,
+            branches: Vec::new(),
+        });
+        NodeStatus { groups: groups.collect(), ..NodeStatus::default() }
     }
 
     /// The number of its session; 0 without one.

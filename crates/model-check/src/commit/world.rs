@@ -9,7 +9,7 @@
 use super::action::{CommitAction, Kind};
 use super::bounds::{Ablation, CommitBounds, CommitFaults, StoreLoss};
 use super::controller::Controller;
-use super::network::{Place, receiver};
+use super::network::{HEADEND, Place, receiver};
 use super::newcomer::Newcomer;
 use super::node::{Message, Node, Response};
 use srdma_agent::Failure;
@@ -82,20 +82,27 @@ impl World {
         self.controller.value.is_current(Place(node as u8), self.nodes[node].value.session())
     }
 
+    /// Whether the controller has not the status that the node reports.
+    fn has_status(&self, index: usize, model: &Model) -> bool {
+        let place = Place(index as u8);
+        model.reports_status(place)
+            && self.controller.value.status(place).as_ref() != Some(&self.nodes[index].value.status())
+    }
+
     fn has_orders(&self, node: usize) -> bool {
         !self.controller.value.orders(Place(node as u8).loopback()).is_empty()
     }
 
     /// Whether a request of the node would have an effect.
-    fn has_request(&self, index: usize) -> bool {
+    fn has_request(&self, index: usize, model: &Model) -> bool {
         let node = &self.nodes[index].value;
-        let has_more = !node.answers().is_empty() || self.has_orders(index);
+        let has_more = !node.answers().is_empty() || self.has_orders(index) || self.has_status(index, model);
         !node.is_cut && node.response.is_none() && (has_more || !self.is_current(index))
     }
 
     /// Whether no message is on its way.
-    pub(super) fn is_silent(&self) -> bool {
-        (0..self.nodes.len()).all(|index| self.nodes[index].value.response.is_none() && !self.has_request(index))
+    pub(super) fn is_silent(&self, model: &Model) -> bool {
+        (0..self.nodes.len()).all(|index| self.nodes[index].value.response.is_none() && !self.has_request(index, model))
     }
 }
 
@@ -175,11 +182,11 @@ impl Model {
         let node = |index: u8| &*world.nodes[usize::from(index)].value;
         let index = usize::from;
         match action {
-            CommitAction::Request { node } => world.has_request(index(node)),
+            CommitAction::Request { node } => world.has_request(index(node), self),
             CommitAction::Response { node: at } => node(at).response.is_some(),
             CommitAction::LoseResponse { node: at } => left.losses > 0 && node(at).response.is_some(),
             CommitAction::DelayRequest { node: at } => {
-                left.delays > 0 && node(at).late.is_none() && world.has_request(index(at))
+                left.delays > 0 && node(at).late.is_none() && world.has_request(index(at), self)
             }
             CommitAction::LateRequest { node: at } => node(at).late.is_some(),
             CommitAction::Cut { node: at } => left.partitions > 0 && !node(at).is_cut,
@@ -193,7 +200,7 @@ impl Model {
             CommitAction::LoseStore => left.store_losses > 0,
             CommitAction::Retransmit => {
                 self.bounds.ablation != Ablation::NoRetransmission
-                    && (left.early_retransmissions > 0 || world.is_silent())
+                    && (left.early_retransmissions > 0 || world.is_silent(self))
             }
             CommitAction::Source => self.bounds.sends,
             CommitAction::Join => left.joins > 0,
@@ -218,7 +225,7 @@ impl Model {
         let mut world = world.clone();
         match action {
             CommitAction::Request { node } => {
-                let message = self.change_node(&mut world, node, |one| one.request(Place(node), &self.places));
+                let message = self.change_node(&mut world, node, |one| self.next_request(one, node));
                 let response = self.deliver(&mut world, node, message);
                 self.change_node(&mut world, node, |node| match response {
                     Ok(response) => node.response = Some(response),
@@ -235,7 +242,7 @@ impl Model {
             CommitAction::DelayRequest { node } => {
                 world.left.delays -= 1;
                 self.change_node(&mut world, node, |one| {
-                    one.late = Some(one.request(Place(node), &self.places));
+                    one.late = Some(self.next_request(one, node));
                     one.failed(Failure::Unreachable);
                 });
             }
@@ -278,7 +285,7 @@ impl Model {
                 self.start(&mut world, controller.map_err(|error| error.to_string())?);
             }
             CommitAction::Retransmit => {
-                if !world.is_silent() {
+                if !world.is_silent(self) {
                     world.left.early_retransmissions -= 1;
                 }
                 self.change_controller(&mut world, Controller::retransmit);
@@ -319,6 +326,16 @@ impl Model {
         }
         self.drop_late_reports(&mut world);
         Ok(world)
+    }
+
+    /// Whether a node reports its status: the headend of a source that sends nothing, which no other report says (D115).
+    fn reports_status(&self, place: Place) -> bool {
+        place == HEADEND && !self.bounds.sends
+    }
+
+    fn next_request(&self, node: &mut Node, number: u8) -> Message {
+        let place = Place(number);
+        node.request(place, &self.places, self.reports_status(place))
     }
 
     fn change_node<T>(&self, world: &mut World, node: u8, act: impl FnOnce(&mut Node) -> T) -> T {

@@ -42,6 +42,7 @@ fn partitions_and_restarts_hold() {
 
 #[test]
 fn restarts_of_the_controller_hold() {
+    holds("join, controller", &[CommitAction::RestartController, CommitAction::Join]);
     holds("leave, controller", &[CommitAction::RestartController, CommitAction::Expire { node: 0 }]);
     holds("first commit", &[CommitAction::RestartController, CommitAction::Restart { node: 1 }]);
 }
