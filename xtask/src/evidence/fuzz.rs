@@ -1,7 +1,7 @@
 //! Executions of the fuzz targets, each on the code that it reaches.
 
 use super::job::{Job, Program, Step};
-use super::jobs::{grouped, head, number, run_parts, short_tree, text};
+use super::jobs::{grouped, head, number, run_parts, short_trees, text};
 use anyhow::Result;
 use serde_json::Value;
 use std::fmt::Write;
@@ -138,17 +138,13 @@ fn table(results: &[Value]) -> Result<String> {
     let results = run_parts(results)?;
     let mut table = head(&["target", "executions without a failure", "per second", "tree of crates/"]);
     for of_target in results.chunk_by(|one, other| one["target"] == other["target"]) {
-        let (mut executions, mut rate, mut trees) = (0.0, f64::MAX, Vec::<String>::new());
+        let (mut executions, mut rate) = (0.0, f64::MAX);
         for result in of_target {
             executions += number(result, "/executions")?;
             rate = number(result, "/per_second")?.min(rate);
-            let tree = short_tree(result)?;
-            if !trees.contains(&tree) {
-                trees.push(tree);
-            }
         }
-        let name = text(&of_target[0], "/target")?;
-        let _ = writeln!(table, "| `{name}` | {} | {} | {} |", grouped(executions), grouped(rate), trees.join(", "));
+        let (name, trees) = (text(of_target[0], "/target")?, short_trees(of_target)?);
+        let _ = writeln!(table, "| `{name}` | {} | {} | {trees} |", grouped(executions), grouped(rate));
     }
     Ok(table)
 }
