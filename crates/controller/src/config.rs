@@ -170,9 +170,17 @@ impl Config {
     ///
     /// If it cannot be read, and those of [`Config::check`].
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = srdma_toml_error::read(file)?;
+        Config::parse(file, &srdma_toml_error::read(file)?)
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is no configuration, and those of [`Config::check`].
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let mut config: Config =
-            toml::from_str(&text).map_err(|error| Problem::of_toml(&error, &text).in_file(file, &text))?;
+            toml::from_str(text).map_err(|error| Problem::of_toml(&error, text).in_file(file, text))?;
         config.check().map_err(|reason| ConfigError::Contradiction { file: file.to_owned(), reason })?;
         config.file = Some(file.to_owned());
         Ok(config)

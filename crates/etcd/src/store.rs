@@ -157,7 +157,7 @@ impl<G: Gateway> Etcd<G> {
             let key = piece.key.strip_prefix(PIECE.as_bytes()).unwrap_or_default();
             let key = key.split(|octet| *octet == 0).next().unwrap_or_default();
             let key = String::from_utf8_lossy(key).into_owned();
-            from = end_of(&pieces_prefix(&key));
+            from = later(&from, end_of(&pieces_prefix(&key)))?;
             keys.insert(key);
         }
         keys.remove(JOURNAL_PIECES);
@@ -243,9 +243,10 @@ impl<G: Gateway> Etcd<G> {
         let count = count.ok_or_else(|| damaged(key, "expected the number of its pieces"))?;
         let mut value = Vec::new();
         for number in 0..count {
-            let found = self.gateway.range(&piece_key(key, number), None, 1)?;
-            let piece =
-                found.kvs.first().ok_or_else(|| damaged(key, format!("piece {number} of {count} is missing")))?;
+            let own = piece_key(key, number);
+            let found = self.gateway.range(&own, None, 1)?;
+            let piece = found.kvs.first().filter(|piece| piece.key == own);
+            let piece = piece.ok_or_else(|| damaged(key, format!("piece {number} of {count} is missing")))?;
             value.extend(&piece.value);
         }
         Ok(value)
@@ -278,14 +279,14 @@ impl<G: Gateway> Etcd<G> {
         while rows.len() < most && from < end {
             let page = self.gateway.range(&from, Some(&end), PAGE.min(most - rows.len()))?;
             for found in &page.kvs {
+                from = later(&from, behind(&found.key))?;
                 let key = found.key.strip_prefix(ROW.as_bytes()).unwrap_or_default();
                 let key = String::from_utf8_lossy(key).into_owned();
                 let value = self.value(&key, &found.value)?;
                 rows.push((key, value));
             }
-            match page.kvs.last().filter(|_| page.more) {
-                Some(last) => from = behind(&last.key),
-                None => break,
+            if !page.more || page.kvs.is_empty() {
+                break;
             }
         }
         Ok(rows)
@@ -386,6 +387,16 @@ fn to_base64(octets: &Vec<u8>) -> String {
 
 fn of_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     STANDARD.decode(text)
+}
+
+/// Where the next range begins, which is behind the first key of this one: if etcd answered with another key, reading
+/// would not end.
+fn later(from: &[u8], next: Vec<u8>) -> Result<Vec<u8>, EtcdStoreError> {
+    if next.as_slice() > from {
+        Ok(next)
+    } else {
+        Err(damaged(&String::from_utf8_lossy(from), "etcd answered with a key before the range"))
+    }
 }
 
 fn damaged(key: &str, reason: impl fmt::Display) -> EtcdStoreError {

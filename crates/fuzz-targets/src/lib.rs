@@ -1,13 +1,19 @@
 //! Bodies of the fuzz targets: the processing of a fuzzer's octets, and the required results. `fuzz/` runs them under
 //! libFuzzer; the tests here replay the corpora.
 
+#[cfg(feature = "files")]
+mod backup;
 mod bfd;
 mod capture;
 mod choices;
 mod cm_exchange;
 #[cfg(feature = "files")]
 mod controller;
+#[cfg(feature = "files")]
+mod controller_config;
 pub mod corpus;
+#[cfg(feature = "files")]
+mod etcd;
 #[cfg(feature = "files")]
 mod files;
 mod headend;
@@ -24,6 +30,8 @@ mod notification;
 #[cfg(feature = "files")]
 mod orders;
 mod ospf;
+#[cfg(feature = "files")]
+mod parameters;
 mod perftest;
 #[cfg(feature = "files")]
 mod ranks;
@@ -31,11 +39,17 @@ mod rc;
 pub mod wire;
 pub mod words;
 
+#[cfg(feature = "files")]
+pub use backup::backup;
 pub use bfd::bfd;
 pub use capture::capture;
 pub use cm_exchange::cm_exchange;
 #[cfg(feature = "files")]
 pub use controller::{requests, rows};
+#[cfg(feature = "files")]
+pub use controller_config::controller_config;
+#[cfg(feature = "files")]
+pub use etcd::etcd;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, fabric, file_list, paths, scenario, topology, transfer};
 pub use headend::headend;
@@ -52,6 +66,8 @@ pub use notification::notification;
 #[cfg(feature = "files")]
 pub use orders::orders;
 pub use ospf::ospf;
+#[cfg(feature = "files")]
+pub use parameters::parameters;
 pub use perftest::perftest;
 #[cfg(feature = "files")]
 pub use ranks::ranks;
@@ -125,4 +141,12 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("transfer", || Box::new(transfer)),
     #[cfg(feature = "files")]
     ("paths", || Box::new(paths)),
+    #[cfg(feature = "files")]
+    ("backup", || Box::new(backup)),
+    #[cfg(feature = "files")]
+    ("controller_config", || Box::new(controller_config)),
+    #[cfg(feature = "files")]
+    ("etcd", || Box::new(etcd)),
+    #[cfg(feature = "files")]
+    ("parameters", || Box::new(parameters)),
 ];

@@ -60,11 +60,15 @@ const PARSERS: [Target; 17] = [
 ];
 
 /// What reads the texts of users, and the rows of a store.
-const TEXTS: [Target; 9] = [
+const TEXTS: [Target; 13] = [
+    of_text("backup", &["fuzz-targets/src/backup.rs", "controller"]),
     of_text("configuration", &[FILES, "node"]),
+    of_text("controller_config", &["fuzz-targets/src/controller_config.rs", "controller"]),
+    of_text("etcd", &["fuzz-targets/src/etcd.rs", "etcd"]),
     of_text("fabric", &[FILES, "fabric", "placement"]),
     without_reload("file_list", &[FILES, "directory"]),
     of_text("jobs", &["fuzz-targets/src/jobs.rs", "fabric", "placement"]),
+    of_text("parameters", &["fuzz-targets/src/parameters.rs", "conform"]),
     target("paths", &[FILES, "node"]),
     Target { max_len: 9_600, ..without_reload("rows", CONTROLLER) },
     of_text("scenario", &[FILES, "fabric-sim"]),

@@ -4,9 +4,8 @@ use crate::config::EtcdTrust;
 use crate::store::StoreError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
-use srdma_etcd::{Comparison, EtcdError, Gateway, KeyValue, Operation, Outcome, Property, Range, end_of};
+use srdma_etcd::{Comparison, EtcdError, Gateway, Operation, Outcome, Property, Range, answer, end_of};
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +18,9 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(700);
 
+/// Reads the text of a response.
+type Read<T> = fn(&str) -> serde_json::Result<T>;
+
 /// The longest response, octets.
 const MAX_OCTETS: u64 = 256 << 20;
 
@@ -30,94 +32,6 @@ pub(super) struct HttpGateway {
     /// Index of the server that responded last.
     current: AtomicUsize,
     started: Instant,
-}
-
-/// Header of every response.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Header {
-    /// The store's revision.
-    #[serde(deserialize_with = "number")]
-    revision: i64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FoundKey {
-    #[serde(deserialize_with = "octets")]
-    key: Vec<u8>,
-    #[serde(deserialize_with = "octets")]
-    value: Vec<u8>,
-    #[serde(deserialize_with = "number")]
-    mod_revision: i64,
-    /// The lease that deletes it on expiry.
-    #[serde(deserialize_with = "number")]
-    lease: i64,
-}
-
-/// Response to a range request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FoundRange {
-    kvs: Vec<FoundKey>,
-    /// More keys follow behind the limit.
-    more: bool,
-}
-
-/// Result of a transaction.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Transacted {
-    header: Header,
-    succeeded: bool,
-    responses: Vec<Response>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Response {
-    response_range: FoundRange,
-}
-
-impl From<FoundKey> for KeyValue {
-    fn from(found: FoundKey) -> Self {
-        let FoundKey { key, value, mod_revision, lease } = found;
-        KeyValue { key, value, mod_revision, lease }
-    }
-}
-
-impl From<FoundRange> for Range {
-    fn from(found: FoundRange) -> Self {
-        Range { kvs: found.kvs.into_iter().map(KeyValue::from).collect(), more: found.more }
-    }
-}
-
-impl From<Transacted> for Outcome {
-    fn from(transacted: Transacted) -> Self {
-        let Transacted { header: Header { revision }, succeeded, responses } = transacted;
-        let found = responses.into_iter().map(|response| Range::from(response.response_range).kvs);
-        Outcome { revision, succeeded, found: found.collect() }
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Granted {
-    #[serde(rename = "ID", deserialize_with = "number")]
-    id: i64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct KeptAlive {
-    result: KeptAliveResult,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct KeptAliveResult {
-    #[serde(rename = "TTL", deserialize_with = "number")]
-    ttl: i64,
 }
 
 /// CA bundle of the controller for etcd, and its client certificate.
@@ -175,11 +89,11 @@ impl HttpGateway {
     }
 
     /// Sends the request to one server after the other, prefix with the one that responded last, until one responds.
-    fn call<T: serde::de::DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, EtcdError> {
+    fn call<T>(&self, path: &str, body: &Value, read: Read<T>) -> Result<T, EtcdError> {
         let first = self.current.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
         for index in (0..self.servers.len()).map(|offset| (first + offset) % self.servers.len()) {
-            match self.send(&self.servers[index], path, body) {
+            match self.send(&self.servers[index], path, body, read) {
                 Err(EtcdError::NoResponse(reason)) => reasons.push(reason),
                 response => {
                     self.current.store(index, Ordering::Relaxed);
@@ -190,7 +104,7 @@ impl HttpGateway {
         Err(EtcdError::NoResponse(reasons.join("; ")))
     }
 
-    fn send<T: serde::de::DeserializeOwned>(&self, server: &str, path: &str, body: &Value) -> Result<T, EtcdError> {
+    fn send<T>(&self, server: &str, path: &str, body: &Value, read: Read<T>) -> Result<T, EtcdError> {
         let no_response = |reason: String| EtcdError::NoResponse(format!("{server}: {reason}"));
         let request = self.agent.post(format!("{server}/v3/{path}")).header("content-type", "application/json");
         let mut response = request.send(body.to_string()).map_err(|error| no_response(error.to_string()))?;
@@ -198,12 +112,12 @@ impl HttpGateway {
         let text = response.body_mut().with_config().limit(MAX_OCTETS).read_to_string();
         let text = text.map_err(|error| no_response(error.to_string()))?;
         if status.is_server_error() {
-            return Err(no_response(format!("status {}: {}", status.as_u16(), error_message(&text))));
+            return Err(no_response(format!("status {}: {}", status.as_u16(), answer::error(&text))));
         }
         if !status.is_success() {
-            return Err(EtcdError::Rejected(format!("{server}: status {}: {}", status.as_u16(), error_message(&text))));
+            return Err(EtcdError::Rejected(format!("{server}: status {}: {}", status.as_u16(), answer::error(&text))));
         }
-        serde_json::from_str(&text).map_err(|error| no_response(format!("unexpected response for etcd: {error}")))
+        read(&text).map_err(|error| no_response(format!("unexpected response for etcd: {error}")))
     }
 }
 
@@ -211,7 +125,7 @@ impl Gateway for HttpGateway {
     fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, EtcdError> {
         let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
         let body = json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()});
-        self.call("kv/range", &body).map(|found: FoundRange| found.into())
+        self.call("kv/range", &body, answer::range)
     }
 
     fn transact(
@@ -224,20 +138,19 @@ impl Gateway for HttpGateway {
         let [success, failure] =
             [success, failure].map(|operations| operations.iter().map(operation).collect::<Vec<_>>());
         let body = json!({"compare": compare, "success": success, "failure": failure});
-        self.call("kv/txn", &body).map(|transacted: Transacted| transacted.into())
+        self.call("kv/txn", &body, answer::outcome)
     }
 
     fn grant(&self, ttl_s: u64) -> Result<i64, EtcdError> {
-        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()})).map(|granted: Granted| granted.id)
+        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()}), answer::lease)
     }
 
     fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
-        let response: Result<KeptAlive, _> = self.call("lease/keepalive", &json!({"ID": lease.to_string()}));
-        response.map(|response| response.result.ttl > 0)
+        self.call("lease/keepalive", &json!({"ID": lease.to_string()}), answer::is_alive)
     }
 
     fn revoke(&self, lease: i64) -> Result<(), EtcdError> {
-        self.call("lease/revoke", &json!({"ID": lease.to_string()})).map(|_: Value| ())
+        self.call("lease/revoke", &json!({"ID": lease.to_string()}), answer::empty)
     }
 
     fn now(&self) -> Duration {
@@ -272,19 +185,4 @@ fn operation(operation: &Operation) -> Value {
             json!({"request_delete_range": {"key": STANDARD.encode(prefix), "range_end": end}})
         }
     }
-}
-
-/// Message of an error response.
-fn error_message(text: &str) -> String {
-    let value: Option<Value> = serde_json::Deserializer::from_str(text).into_iter().next().and_then(Result::ok);
-    let error = value.as_ref().and_then(|value| value.get("error")).and_then(Value::as_str);
-    error.unwrap_or("no reason").to_owned()
-}
-
-fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-}
-
-fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    STANDARD.decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

@@ -1,0 +1,4 @@
+//! Backups of a controller's store.
+#![no_main]
+
+srdma_fuzz::text_target!(backup);

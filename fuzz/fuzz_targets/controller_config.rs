@@ -1,0 +1,4 @@
+//! `controller.toml`.
+#![no_main]
+
+srdma_fuzz::text_target!(controller_config);
