@@ -2,8 +2,8 @@
 //! machine in docs/results, and writes the tables from them.
 //!
 //! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
-//! target/evidence, so that it goes on where it was. Commands of fuzzing, chaos tests and model checking name the crates
-//! that they reach: each has a tree of its own, is stored when it ends, and holds until one of these crates changes.
+//! target/evidence, so that it goes on where it was. Commands of fuzzing, chaos tests and model checking name the
+//! crates that they reach: each has a tree of its own, is stored when it ends, and holds until one of these changes.
 
 mod fuzz;
 mod instructions;

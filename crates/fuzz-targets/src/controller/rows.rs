@@ -38,6 +38,20 @@ pub fn rows(input: &[u8]) {
         let _ = Kept::of(core);
         assert!(core.topology(&admin(), now_ms).is_ok_and(|topology| serde_json::to_string(&topology).is_ok()));
     }
-    let again = restore(&rows, None, 70_000);
-    assert!(again.is_ok(), "a controller does not start with what it has written: {:?}", again.err());
+    match restore(&rows, None, 70_000) {
+        Ok(_) => {}
+        // One of them was at its limit, and was incremented.
+        Err(error) if is_of_counter(&error.to_string()) => {}
+        Err(error) => panic!("a controller does not start with what it has written: {error}"),
+    }
+}
+
+/// Whether a store is refused for a counter that no controller reaches (D299).
+fn is_of_counter(error: &str) -> bool {
+    ["starts", "last_audit", "version", "changes"].iter().any(|name| {
+        error
+            .split(&format!(" {name} "))
+            .nth(1)
+            .is_some_and(|rest| rest.contains("expected") && rest.contains("at most"))
+    })
 }

@@ -328,7 +328,7 @@ impl Model {
         Ok(world)
     }
 
-    /// Whether a node reports its status: the headend of a source that sends nothing, which no other report says (D115).
+    /// Whether a node reports its status: the headend of a source that sends nothing, as no other report says (D115).
     fn reports_status(&self, place: Place) -> bool {
         place == HEADEND && !self.bounds.sends
     }
