@@ -1,4 +1,4 @@
-//! Answers of etcd's servers.
+//! Responses of etcd's servers.
 #![no_main]
 
 srdma_fuzz::text_target!(etcd);

@@ -1,9 +1,9 @@
 //! The controller's store in etcd, for high availability: the leader writes, standbys wait. Requests go through a
 //! [`Gateway`], which is HTTP in the controller and a simulated server in the chaos tests of clusters.
 
-pub mod answer;
 mod election;
 mod gateway;
+pub mod response;
 mod store;
 
 pub use election::{Election, LEASE, Leadership, campaign};

@@ -1,19 +1,20 @@
-//! The controller's store in etcd, whatever its servers answer: reading ends, and rows are in order.
+//! The controller's store in etcd, whatever its servers respond: reading ends, and rows are in order.
 
 use srdma_etcd::{
-    Comparison, Election, Etcd, EtcdError, EtcdStoreError, Gateway, Limits, Operation, Outcome, Range, answer, campaign,
+    Comparison, Election, Etcd, EtcdError, EtcdStoreError, Gateway, Limits, Operation, Outcome, Range, campaign,
+    response,
 };
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Answers one after the other, again and again. A server that does not respond costs time.
-struct Answers<'a> {
+/// Responses one after the other, again and again. A server that does not respond costs time.
+struct Responses<'a> {
     lines: Vec<&'a str>,
     requests: Cell<usize>,
     now: Cell<Duration>,
 }
 
-impl Answers<'_> {
+impl Responses<'_> {
     fn next<T>(&self, read: fn(&str) -> serde_json::Result<T>) -> Result<T, EtcdError> {
         let number = self.requests.replace(self.requests.get() + 1);
         // Each key that is read is behind the one before, and a transaction is given up after 8 s.
@@ -21,31 +22,31 @@ impl Answers<'_> {
         self.wait(Duration::from_millis(1));
         let line = self.lines.get(number % self.lines.len().max(1)).copied().unwrap_or_default();
         match line.strip_prefix('!') {
-            Some(text) => Err(EtcdError::Rejected(answer::error(text))),
+            Some(text) => Err(EtcdError::Rejected(response::error(text))),
             None => read(line).map_err(|error| EtcdError::NoResponse(error.to_string())),
         }
     }
 }
 
-impl Gateway for Answers<'_> {
+impl Gateway for Responses<'_> {
     fn range(&self, _key: &[u8], _end: Option<&[u8]>, _limit: usize) -> Result<Range, EtcdError> {
-        self.next(answer::range)
+        self.next(response::range)
     }
 
     fn transact(&self, _: &[Comparison], _: &[Operation], _: &[Operation]) -> Result<Outcome, EtcdError> {
-        self.next(answer::outcome)
+        self.next(response::outcome)
     }
 
     fn grant(&self, _ttl_s: u64) -> Result<i64, EtcdError> {
-        self.next(answer::lease)
+        self.next(response::lease)
     }
 
     fn keep_alive(&self, _lease: i64) -> Result<bool, EtcdError> {
-        self.next(answer::is_alive)
+        self.next(response::is_alive)
     }
 
     fn revoke(&self, _lease: i64) -> Result<(), EtcdError> {
-        self.next(answer::empty)
+        self.next(response::empty)
     }
 
     fn now(&self) -> Duration {
@@ -57,18 +58,18 @@ impl Gateway for Answers<'_> {
     }
 }
 
-/// An election, the opening of the store, and all rows; each line of the input is an answer.
+/// An election, the opening of the store, and all rows; each line of the input is a response.
 pub fn etcd(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    let answers = Answers { lines: text.lines().collect(), requests: Cell::default(), now: Cell::default() };
-    let created_at = match campaign(&answers, "http://[::1]:1") {
+    let responses = Responses { lines: text.lines().collect(), requests: Cell::default(), now: Cell::default() };
+    let created_at = match campaign(&responses, "http://[::1]:1") {
         Ok(Election::Leads { created_at, .. }) => created_at,
         Ok(Election::Not(_)) | Err(_) => 1,
     };
     let read = || -> Result<(), EtcdStoreError> {
-        let etcd = Etcd::open(answers, created_at, Limits::default())?;
+        let etcd = Etcd::open(responses, created_at, Limits::default())?;
         let rows = etcd.rows("", None, usize::MAX)?;
         assert!(rows.is_sorted_by(|(key, _), (next, _)| key <= next), "{rows:?}");
         Ok(())

@@ -5,7 +5,7 @@ use crate::store::StoreError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use srdma_etcd::{Comparison, EtcdError, Gateway, Operation, Outcome, Property, Range, answer, end_of};
+use srdma_etcd::{Comparison, EtcdError, Gateway, Operation, Outcome, Property, Range, end_of, response};
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,10 +112,14 @@ impl HttpGateway {
         let text = response.body_mut().with_config().limit(MAX_OCTETS).read_to_string();
         let text = text.map_err(|error| no_response(error.to_string()))?;
         if status.is_server_error() {
-            return Err(no_response(format!("status {}: {}", status.as_u16(), answer::error(&text))));
+            return Err(no_response(format!("status {}: {}", status.as_u16(), response::error(&text))));
         }
         if !status.is_success() {
-            return Err(EtcdError::Rejected(format!("{server}: status {}: {}", status.as_u16(), answer::error(&text))));
+            return Err(EtcdError::Rejected(format!(
+                "{server}: status {}: {}",
+                status.as_u16(),
+                response::error(&text)
+            )));
         }
         read(&text).map_err(|error| no_response(format!("unexpected response for etcd: {error}")))
     }
@@ -125,7 +129,7 @@ impl Gateway for HttpGateway {
     fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, EtcdError> {
         let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
         let body = json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()});
-        self.call("kv/range", &body, answer::range)
+        self.call("kv/range", &body, response::range)
     }
 
     fn transact(
@@ -138,19 +142,19 @@ impl Gateway for HttpGateway {
         let [success, failure] =
             [success, failure].map(|operations| operations.iter().map(operation).collect::<Vec<_>>());
         let body = json!({"compare": compare, "success": success, "failure": failure});
-        self.call("kv/txn", &body, answer::outcome)
+        self.call("kv/txn", &body, response::outcome)
     }
 
     fn grant(&self, ttl_s: u64) -> Result<i64, EtcdError> {
-        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()}), answer::lease)
+        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()}), response::lease)
     }
 
     fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
-        self.call("lease/keepalive", &json!({"ID": lease.to_string()}), answer::is_alive)
+        self.call("lease/keepalive", &json!({"ID": lease.to_string()}), response::is_alive)
     }
 
     fn revoke(&self, lease: i64) -> Result<(), EtcdError> {
-        self.call("lease/revoke", &json!({"ID": lease.to_string()}), answer::empty)
+        self.call("lease/revoke", &json!({"ID": lease.to_string()}), response::empty)
     }
 
     fn now(&self) -> Duration {
