@@ -12,6 +12,8 @@ use std::time::Duration;
 const GREATEST_HOLD_NS: u64 = 1_000_000;
 const WATCHDOG_NS: u64 = 5_000_000;
 const ORIGINS: u16 = 3;
+/// Fragments of a packet to a SID wait for the others for no longer (RFC 8200).
+const REASSEMBLY_NS: u64 = 60_000_000_000;
 
 /// The port toward the gateway, and that toward the WAN.
 const GATEWAY: PortId = PortId(0);
@@ -124,6 +126,7 @@ pub fn notification(input: &[u8]) {
     world.drain_router();
     world.pass(GREATEST_HOLD_NS + WATCHDOG_NS);
     assert_eq!((world.pe.pausing_classes(GATEWAY), world.pe.received_pauses().count()), (0, 0), "no pause is left");
+    world.pass(REASSEMBLY_NS);
     assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
 }
 
@@ -178,15 +181,14 @@ impl World<'_> {
             let sent: u64 =
                 [GATEWAY, WAN].iter().filter_map(|port| Some(node.port_counters(*port)?.enqueued.frames)).sum();
             let taken = node.backpressure_counters();
-            (taken.pauses_received + taken.resumes_received, drops, sent)
+            [taken.pauses_received + taken.resumes_received, drops, sent, node.waiting_fragments() as u64]
         };
         let before = counted(&self.pe);
         receive(&mut self.pe, self.now, WAN, packet, &mut self.pool);
         self.packets += 1;
         let after = counted(&self.pe);
-        let fates: [u64; 3] = [after.0 - before.0, after.1 - before.1, after.2 - before.2];
-        assert!(fates.iter().any(|count| *count > 0), "a packet is gone without a trace");
-        if fates[0] > 0 || self.pe.received_pauses().next().is_some() {
+        assert!(before.iter().zip(after).any(|(before, after)| after > *before), "a packet is gone without a trace");
+        if after[0] > before[0] || self.pe.received_pauses().next().is_some() {
             self.taken = Some(self.now);
         }
         self.drain_pe();
