@@ -289,6 +289,12 @@ pub(crate) fn check_counter(name: &str, found: u64, end: u64) -> Result<(), Stri
     if found <= most { Ok(()) } else { Err(format!("{name} {found}: expected {most} at most")) }
 }
 
+/// Checks that a row has the key under which it would be written: a row with another one would neither be replaced nor
+/// deleted.
+pub(crate) fn check_key(key: &str, own: &str) -> Result<(), RowError> {
+    if key == own { Ok(()) } else { Err(damaged(key, format!("expected the key {own}"))) }
+}
+
 pub(crate) fn damaged(key: &str, reason: String) -> RowError {
     RowError::Damaged { key: key.to_owned(), reason }
 }

@@ -5,8 +5,8 @@ use crate::jobs::{JobRow, Jobs};
 use crate::migration::migrate_group;
 use crate::refusal::Refusal;
 use crate::rows::{
-    self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY, SiteRow,
-    Write, address_of, damaged, id_of,
+    self, AnswerRow, FORMAT, FORMAT_KEY, ForeignRow, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY,
+    SiteRow, Write, address_of, check_key, damaged, id_of,
 };
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
@@ -99,9 +99,7 @@ impl Core {
                 }
                 "group" => {
                     let group: GroupRow = rows::get(row)?;
-                    if group.id != id_of(key)? {
-                        return Err(damaged(key, format!("it is of group {}", group.id)));
-                    }
+                    check_key(key, &rows::group_key(group.id))?;
                     counter("version", group.version, u64::MAX)?;
                     let id = group.id;
                     core.enter(group);
@@ -111,13 +109,23 @@ impl Core {
                 }
                 "member" => core.restore_member(key, rows::get(row)?)?,
                 "record" => {
-                    records.insert(id_of(key)?, rows::get::<RecordRow>(row)?);
+                    let id = id_of(key)?;
+                    check_key(key, &rows::record_key(id))?;
+                    records.insert(id, rows::get::<RecordRow>(row)?);
                 }
-                "node" => core.restore_node(rows::get(row)?),
+                "node" => {
+                    let node: NodeRow = rows::get(row)?;
+                    check_key(key, &rows::node_key(node.registration.loopback))?;
+                    core.restore_node(node);
+                }
                 "response" => {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
-                "foreign" => core.foreign.restore(rows::get(row)?),
+                "foreign" => {
+                    let foreign: ForeignRow = rows::get(row)?;
+                    check_key(key, &rows::foreign_key(foreign.store, foreign.group))?;
+                    core.foreign.restore(foreign);
+                }
                 "answer" => core.restore_former_answer(key, rows::get(row)?),
                 "job" | "job-chunk" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
                 // The format is checked by the caller, and the audit log is read on request.
@@ -155,6 +163,7 @@ impl Core {
 
     pub(super) fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
         let (id, address) = (id_of(key)?, address_of(key)?);
+        check_key(key, &rows::member_key(id, address))?;
         let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("group {id} does not exist")))?;
         if member.in_two_steps {
             self.reserving.insert(id);

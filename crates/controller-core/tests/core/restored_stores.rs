@@ -2,6 +2,7 @@
 
 use crate::cluster::*;
 use srdma_api::{EventKind, GroupState, SourceOrder, SourceReport};
+use srdma_controller_core::{Core, Settings, Time};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -532,4 +533,34 @@ fn a_pause_of_a_round_that_the_source_has_left_has_a_later_one() {
     let SourceOrder::Pause { round } = pause(&mut cluster, Some(0)) else { panic!("a join pauses the source") };
     // It was released from that round.
     assert_eq!(pause(&mut cluster, Some(round)), SourceOrder::Pause { round: round + 1 });
+}
+
+/// A row under another key than its own would neither be replaced nor deleted: a member's would be left when its group
+/// is gone, and the next controller would not start.
+#[test]
+fn rows_under_other_keys_are_refused() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let moved = |from: &str, to: &str| {
+        let mut rows = cluster.rows.clone();
+        let value = rows.remove(from).unwrap_or_else(|| panic!("no row {from} in {:?}", rows.keys()));
+        rows.insert(to.to_owned(), value);
+        let rows: Vec<_> = rows.into_iter().filter(|(key, _)| !key.starts_with("audit/")).collect();
+        let core = Core::restore(Settings::default(), None, &rows, 1, None, Time::default());
+        core.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let first = receiver(1, 1);
+    let [.., last] = first.segments();
+    let longer = first.to_string().replace(&format!("::{last:x}"), &format!(":0::{last:x}"));
+    let node = cluster.rows.keys().find(|key| key.starts_with("node/")).unwrap().clone();
+    for (from, to) in [
+        (format!("member/0000000001/{first}"), format!("member/0000000001/{longer}")),
+        (format!("member/0000000001/{first}"), format!("member/1/{first}")),
+        ("group/0000000001".to_owned(), "group/1".to_owned()),
+        ("record/0000000001".to_owned(), "record/1".to_owned()),
+        (node.clone(), "node/2001:db8::77".to_owned()),
+    ] {
+        assert_eq!(moved(&from, &to), Err(format!("the store's row {to} is damaged: expected the key {from}")));
+    }
+    assert_eq!(moved(&node, &node), Ok(()));
 }
