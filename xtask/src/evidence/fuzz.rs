@@ -173,6 +173,7 @@ mod tests {
     use crate::tree::Tree;
     use serde_json::json;
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     fn all() -> impl Iterator<Item = &'static Target> {
         PARSERS.iter().chain(&TEXTS).chain(&PROTOCOLS).chain(&CONTROL_PLANE).chain(&NODES)
@@ -196,8 +197,7 @@ mod tests {
         for Target { name, reaches, .. } in all() {
             let reached = crates.reached(reaches).unwrap();
             let own: Vec<&str> = reaches.iter().copied().filter(|path| path.contains('/')).collect();
-            let is_own =
-                |path: &str| own.iter().any(|own| path.strip_prefix("crates/").is_some_and(|p| p.starts_with(own)));
+            let is_own = |path: &str| own.iter().any(|own| Path::new(path).starts_with(Path::new("crates").join(own)));
             let mut named = 0;
             for file in tree.files.iter().filter(|file| is_own(&file.path)) {
                 for word in file.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
