@@ -2,7 +2,7 @@
 //! machine in docs/results, and writes the tables from them.
 //!
 //! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
-//! target/evidence, so that it goes on where it was. Commands of fuzzing, chaos tests and model checking name the
+//! target/evidence, so that it goes on where it was. But commands of fuzzing, chaos tests and model checking name the
 //! crates that they reach: each has a tree of its own, is stored when it ends, and holds until one of these changes.
 
 mod fuzz;
@@ -121,10 +121,10 @@ fn print(job: &Job) -> Result<()> {
 /// after each of them.
 fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: Option<&Stored>) -> Result<Stored> {
     let of_parts = job.is_of_parts();
-    let mut partial = Partial::read(job.name, if of_parts { "parts" } else { &present.tree })?;
-    if of_parts {
-        partial.keep_what_holds(job, present, earlier)?;
-    }
+    let mut partial = match of_parts {
+        true => Partial::of_what_holds(job, present, earlier)?,
+        false => Partial::read(job.name, &present.tree)?,
+    };
     for (number, step) in job.steps.iter().enumerate() {
         let command = step.command();
         if partial.done.contains_key(&command) {
@@ -152,7 +152,8 @@ fn with_tree(value: Value, tree: &str) -> Value {
 
 /// The finished steps of a job, by their commands.
 struct Partial {
-    file: PathBuf,
+    /// Where they are kept until all are finished; `None`: each is stored in the result.
+    file: Option<PathBuf>,
     done: BTreeMap<String, Value>,
 }
 
@@ -165,22 +166,21 @@ impl Partial {
             Ok(octets) => serde_json::from_slice(&octets).with_context(|| format!("{}", file.display()))?,
             Err(_) => BTreeMap::new(),
         };
-        Ok(Partial { file, done })
+        Ok(Partial { file: Some(file), done })
     }
 
-    /// Adds what an earlier result has, and removes results of code that has changed since.
-    fn keep_what_holds(&mut self, job: &Job, present: &result::Present, earlier: Option<&Stored>) -> Result<()> {
-        let crates = Crates::of_workspace()?;
-        let mut found: BTreeMap<_, _> = earlier.into_iter().flat_map(|earlier| earlier.steps.iter().cloned()).collect();
-        found.append(&mut self.done);
+    /// Of a job of parts: those of an earlier result whose code has not changed since.
+    fn of_what_holds(job: &Job, present: &result::Present, earlier: Option<&Stored>) -> Result<Self> {
+        let (crates, mut done) = (Crates::of_workspace()?, BTreeMap::new());
         for step in &job.steps {
-            let Some((command, value)) = found.remove_entry(&step.command()) else { continue };
+            let command = step.command();
+            let Some(value) = earlier.and_then(|earlier| earlier.result_of(&command)) else { continue };
             let Some(tree) = value["tree"].as_str() else { continue };
             if reach::is_same(tree, &present.tree, &crates.reached(step.reaches)?)? {
-                self.done.insert(command, value);
+                done.insert(command, value.clone());
             }
         }
-        Ok(())
+        Ok(Partial { file: None, done })
     }
 
     /// What is finished, as a result. A table that cannot be made of it shows that it lacks something.
@@ -193,13 +193,17 @@ impl Partial {
 
     fn insert(&mut self, command: &str, value: Value) -> Result<()> {
         self.done.insert(command.to_owned(), value);
-        let partial = self.file.with_extension("partial");
+        let Some(file) = &self.file else { return Ok(()) };
+        let partial = file.with_extension("partial");
         fs::write(&partial, serde_json::to_vec(&self.done)?)?;
-        fs::rename(partial, &self.file).context("cannot keep a result")
+        fs::rename(partial, file).context("cannot keep a result")
     }
 
     fn remove(&self) -> Result<()> {
-        if self.file.exists() { fs::remove_file(&self.file).context("cannot remove results") } else { Ok(()) }
+        match &self.file {
+            Some(file) if file.exists() => fs::remove_file(file).context("cannot remove results"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -111,10 +111,13 @@ impl Stored {
         Ok(format!("{{\n{},\n  \"steps\": [\n{}\n  ]\n}}\n", head.join(",\n"), lines.join(",\n")))
     }
 
+    pub(super) fn result_of(&self, command: &str) -> Option<&Value> {
+        self.steps.iter().find(|(of, _)| of == command).map(|(_, value)| value)
+    }
+
     /// The tree of crates/ on which a command ran.
     pub(super) fn tree_of(&self, command: &str) -> Option<&str> {
-        let (_, value) = self.steps.iter().find(|(of, _)| of == command)?;
-        Some(value["tree"].as_str().unwrap_or(&self.tree))
+        Some(self.result_of(command)?["tree"].as_str().unwrap_or(&self.tree))
     }
 
     /// A line for below the table of a job that has so many commands.
