@@ -154,9 +154,7 @@ impl<G: Gateway> Etcd<G> {
         let (mut from, end) = (PIECE.as_bytes().to_vec(), end_of(PIECE.as_bytes()));
         // One piece at a time: the next range begins behind all pieces of its row.
         while let Some(piece) = self.gateway.range(&from, Some(&end), 1)?.kvs.first() {
-            let key = piece.key.strip_prefix(PIECE.as_bytes()).unwrap_or_default();
-            let key = key.split(|octet| *octet == 0).next().unwrap_or_default();
-            let key = String::from_utf8_lossy(key).into_owned();
+            let key = behind_prefix(PIECE, &piece.key)?.split('\0').next().unwrap_or_default().to_owned();
             from = later(&from, end_of(&pieces_prefix(&key)))?;
             keys.insert(key);
         }
@@ -280,8 +278,7 @@ impl<G: Gateway> Etcd<G> {
             let page = self.gateway.range(&from, Some(&end), PAGE.min(most - rows.len()))?;
             for found in &page.kvs {
                 from = later(&from, behind(&found.key))?;
-                let key = found.key.strip_prefix(ROW.as_bytes()).unwrap_or_default();
-                let key = String::from_utf8_lossy(key).into_owned();
+                let key = behind_prefix(ROW, &found.key)?.to_owned();
                 let value = self.value(&key, &found.value)?;
                 rows.push((key, value));
             }
@@ -397,6 +394,15 @@ fn later(from: &[u8], next: Vec<u8>) -> Result<Vec<u8>, EtcdStoreError> {
     } else {
         Err(damaged(&String::from_utf8_lossy(from), "etcd answered with a key before the range"))
     }
+}
+
+/// What is behind the prefix of a range in a key of it.
+fn behind_prefix<'k>(prefix: &str, key: &'k [u8]) -> Result<&'k str, EtcdStoreError> {
+    let text = key.strip_prefix(prefix.as_bytes()).and_then(|behind| std::str::from_utf8(behind).ok());
+    text.ok_or_else(|| {
+        let reason = format!("etcd answered with it in the range of {prefix}");
+        damaged(&String::from_utf8_lossy(key), reason)
+    })
 }
 
 fn damaged(key: &str, reason: impl fmt::Display) -> EtcdStoreError {
