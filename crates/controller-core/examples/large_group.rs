@@ -5,6 +5,7 @@
 
 use srdma_api::{Link, NewGroup, NewReceiver, PROTOCOL, Registration, SourceAddress};
 use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time};
+use srdma_figures::report;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
@@ -40,16 +41,11 @@ fn main() {
             assert_eq!(view.tree.expect("a tree").links_of_unicast, 2 * u32::from(LEAVES - 1));
         }
     }
-    print("commit", &mut commits);
-    print("join after the commit", &mut joins);
-    print("GET /v1/groups/ID", &mut views);
-}
-
-fn print(what: &str, times: &mut [Duration]) {
-    times.sort_unstable();
-    let ms = |position: usize| times[position].as_secs_f64() * 1e3;
-    let (median, p99) = (ms(times.len() / 2), ms(times.len() * 99 / 100));
-    println!("{what}: least {:.2} ms, median {median:.2} ms, p99 {p99:.2} ms, of {}", ms(0), times.len());
+    let receivers = LEAVES - 1;
+    let ms = |times: Vec<Duration>| times.into_iter().map(|time| time.as_secs_f64() * 1e3);
+    report(format!("commit of a group of {receivers} receivers"), "ms", ms(commits));
+    report("join of a receiver after the commit", "ms", ms(joins));
+    report("`GET /v1/groups/ID` of the group", "ms", ms(views));
 }
 
 fn admin() -> Principal {

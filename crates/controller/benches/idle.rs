@@ -6,6 +6,7 @@
 
 use srdma_api::{NodeStatus, POLL_INTERVAL_MS, PROTOCOL, PortStatus, Registration, Session, Sync};
 use srdma_controller::{Config, OnDisk, StateStore, run};
+use srdma_figures::report;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -39,7 +40,7 @@ fn main() {
             _ => thread::sleep(Duration::from_millis(20)),
         }
     };
-    measure("without a node", &controller, &AtomicU64::new(0));
+    report("CPU of the controller without a node", "% of a core", shares(&controller));
     let reports = Arc::new(AtomicU64::new(0));
     for number in 0..NODES {
         let reports = Arc::clone(&reports);
@@ -49,7 +50,10 @@ fn main() {
     while reports.load(Ordering::Relaxed) < 3 * u64::from(NODES) {
         thread::sleep(Duration::from_millis(100));
     }
-    measure(&format!("with {NODES} nodes"), &controller, &reports);
+    let (before, began) = (reports.load(Ordering::Relaxed), Instant::now());
+    report(format!("the same with {NODES} nodes"), "% of a core", shares(&controller));
+    let reports = (reports.load(Ordering::Relaxed) - before) as f64;
+    report("reports of these nodes", "a second", [reports / began.elapsed().as_secs_f64()]);
 }
 
 /// The controller's process, which ends with this one.
@@ -74,20 +78,14 @@ impl Drop for Controller {
     }
 }
 
-fn measure(what: &str, controller: &Controller, reports: &AtomicU64) {
-    let mut shares = Vec::new();
-    let (before, began) = (reports.load(Ordering::Relaxed), Instant::now());
-    for _ in 0..PERIODS {
+/// Percent of a core that the controller takes in each period.
+fn shares(controller: &Controller) -> Vec<f64> {
+    let share = |_| {
         let (cpu_s, began) = (controller.cpu_s(), Instant::now());
         thread::sleep(PERIOD);
-        shares.push(100.0 * (controller.cpu_s() - cpu_s) / began.elapsed().as_secs_f64());
-    }
-    let rate = (reports.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
-    shares.sort_by(f64::total_cmp);
-    let (least, median, most) = (shares[0], shares[PERIODS / 2], shares[PERIODS - 1]);
-    println!(
-        "{what}: {rate:.0} reports a second; CPU least {least:.1} %, median {median:.1} %, most {most:.1} % of a core"
-    );
+        100.0 * (controller.cpu_s() - cpu_s) / began.elapsed().as_secs_f64()
+    };
+    (0..PERIODS).map(share).collect()
 }
 
 fn control(folder: &Path) {

@@ -6,6 +6,7 @@
 use redb::{Database, TableDefinition};
 use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
 use srdma_controller::{Config, OnDisk, Row, Server, Store, StoreError, Write};
+use srdma_figures::report;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -20,35 +21,20 @@ const ROUNDS: usize = 5;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut rates = Vec::new();
-    let mut plain = Vec::new();
-    let mut slowest = Vec::new();
+    let [mut rates, mut plain, mut ratios, mut slowest] = [const { Vec::new() }; 4];
     for round in 0..ROUNDS {
         let (rate, p99, batch) = joins(&folder.path().join(format!("joins-{round}")));
         let yardstick = plain_redb(&folder.path().join(format!("plain-{round}")), batch);
-        println!(
-            "round {round}: {rate:.0} joins a second, p99 {:.1} ms, {batch} joins a batch; plain redb {yardstick:.0}, \
-             ratio {:.2}",
-            p99.as_secs_f64() * 1e3,
-            rate / yardstick
-        );
         rates.push(rate);
         plain.push(yardstick);
+        ratios.push(rate / yardstick);
         slowest.push(p99.as_secs_f64() * 1e3);
     }
-    println!("joins a second: least {:.0}, median {:.0}", least(&rates), median(&mut rates));
-    println!("p99: median {:.1} ms, most {:.1} ms", median(&mut slowest), slowest[slowest.len() - 1]);
-    println!("ratio to plain redb of the medians: {:.2}", median(&mut rates) / median(&mut plain));
+    report(format!("joins from {CLIENTS} clients, each durable before its response"), "a second", rates);
+    report("their p99", "ms", slowest);
+    report("yardstick: the same rows in a plain redb, as many in a transaction", "a second", plain);
+    report("ratio of a round to its yardstick", "", ratios);
     many_groups(&folder.path().join("many"));
-}
-
-fn least(figures: &[f64]) -> f64 {
-    figures.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn median(figures: &mut [f64]) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// A store that counts its batches.
@@ -200,28 +186,16 @@ fn many_groups(file: &Path) {
         for number in 0..10_000 {
             client.post::<srdma_api::Group>("/v1/groups", &group(number), None).expect("a group");
         }
-        println!("10000 groups created by one client, one after the other: {:.1} s", began.elapsed().as_secs_f64());
-        let mut times: Vec<f64> = (0..21)
-            .map(|_| {
-                let began = Instant::now();
-                let page: srdma_api::GroupPage = client.get("/v1/groups?limit=10000").expect("a page").value;
-                assert_eq!(page.groups.len(), 10_000);
-                began.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-        println!(
-            "list of 10000 groups in one page: least {:.1} ms, median {:.1} ms",
-            least(&times),
-            median(&mut times)
-        );
-        let mut times: Vec<f64> = (0..21)
-            .map(|_| {
-                let began = Instant::now();
-                client.get::<srdma_api::GroupPage>("/v1/groups").expect("a page");
-                began.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-        println!("list, its first page of 100: least {:.1} ms, median {:.1} ms", least(&times), median(&mut times));
+        let created = began.elapsed().as_secs_f64();
+        report("creating 10,000 groups by one client, one after the other", "s", [created]);
+        let page = |limit: usize| {
+            let began = Instant::now();
+            let page: srdma_api::GroupPage = client.get(&format!("/v1/groups?limit={limit}")).expect("a page").value;
+            assert_eq!(page.groups.len(), limit);
+            began.elapsed().as_secs_f64() * 1e3
+        };
+        report("list of 10,000 groups in one page", "ms", (0..21).map(|_| page(10_000)));
+        report("first page of 100 of them", "ms", (0..21).map(|_| page(100)));
         runtime.shutdown_timeout(Duration::from_secs(1));
     }
     while OnDisk::open(file).is_err() {
@@ -232,7 +206,7 @@ fn many_groups(file: &Path) {
     let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
     let page: srdma_api::GroupPage = client.get("/v1/groups?limit=1").expect("a page").value;
     assert_eq!(page.total, 10_000);
-    println!("restart with 10000 groups, up to the first answer: {:.2} s", began.elapsed().as_secs_f64());
+    report("restart with 10,000 groups, up to the first response", "s", [began.elapsed().as_secs_f64()]);
     drop(runtime);
     // The trait is what others write by: the rows must be those that were answered.
     let store = loop {

@@ -6,6 +6,7 @@
 
 use srdma_api::{Client, GroupPage, NewJob, PROTOCOL, Registration, Session, Sync, SyncAnswer, WhatIfAnswer};
 use srdma_controller::{Config, OnDisk, Server, Store};
+use srdma_figures::report;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,34 +43,29 @@ fn main() {
             let began = Instant::now();
             if places {
                 let placed: WhatIfAnswer = client().post("/v1/jobs", &jobs(), None).expect("it is placed").value;
-                let (flows, cut) = (placed.added.len(), placed.is_cut_short);
-                println!("{flows} flows placed in {:.1} s; cut short: {cut}", began.elapsed().as_secs_f64());
+                assert!(placed.is_cut_short);
+                let what = format!("placing {} flows within a deadline of 10 s, cut short", placed.added.len());
+                report(what, "s", [began.elapsed().as_secs_f64()]);
             } else {
                 std::thread::sleep(Duration::from_secs(5));
             }
             is_over.store(true, Ordering::Relaxed);
-            print(&format!("GET /v1/groups {what}"), lists.join().expect("times"));
-            print(&format!("sync of a node {what}"), syncs.join().expect("times"));
+            report(format!("`GET /v1/groups` {what}"), "ms", lists.join().expect("times"));
+            report(format!("sync of a node {what}"), "ms", syncs.join().expect("times"));
         });
     }
 }
 
-fn times(client: &Client, is_over: &AtomicBool, request: impl Fn(&Client)) -> Vec<Duration> {
+/// Milliseconds of each request.
+fn times(client: &Client, is_over: &AtomicBool, request: impl Fn(&Client)) -> Vec<f64> {
     let mut times = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         let began = Instant::now();
         request(client);
-        times.push(began.elapsed());
+        times.push(began.elapsed().as_secs_f64() * 1e3);
         std::thread::sleep(Duration::from_millis(5));
     }
     times
-}
-
-fn print(what: &str, mut times: Vec<Duration>) {
-    times.sort_unstable();
-    let ms = |position: usize| times[position].as_secs_f64() * 1e3;
-    let (median, p99, most) = (ms(times.len() / 2), ms(times.len() * 99 / 100), ms(times.len() - 1));
-    println!("{what}: median {median:.1} ms, p99 {p99:.1} ms, most {most:.1} ms, of {}", times.len());
 }
 
 fn jobs() -> NewJob {

@@ -7,6 +7,7 @@
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
 use srdma_fabric::{FatTree, HostId, LinkId, NextHops, Speeds};
+use srdma_figures::report;
 use srdma_placement::{Clos, Flow, FlowId, Loads, Placement, ecmp};
 use std::time::Instant;
 
@@ -32,11 +33,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         choices = clos.place(&flows);
         times_ms.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    report(format!("{} flows on {hosts} NICs placed", flows.len()), times_ms);
-    println!("{} choices, bound {:.4}", choices.len(), clos.bound(&topology, &flows));
+    assert_eq!(choices.len(), flows.len());
+    report(format!("placing {} flows on {hosts} NICs", flows.len()), "ms", times_ms);
 
     let mut placement = Placement::new(&topology, &flows)?;
-    println!("load {:.4}, bound {:.4}", placement.most_loaded().1, placement.bound());
+    report("bound of the load", "", [clos.bound(&topology, &flows)]);
+    report("load, placed", "", [placement.most_loaded().1]);
     let next_hops = NextHops::new(&topology);
     let hashed = |seed: u64| {
         let mut loads = Loads::none(&topology);
@@ -49,9 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         loads.most_loaded(&topology).1
     };
-    let hashes: Vec<f64> = (1..=ROUNDS as u64).map(hashed).collect();
-    println!("ECMP {hashes:.4?}");
-    let (mut drained_ms, mut released_ms, mut added_ms) = (Vec::new(), Vec::new(), Vec::new());
+    report("load with ECMP, by hash", "", (1..=ROUNDS as u64).map(hashed));
+    let [mut drained_ms, mut released_ms, mut added_ms] = [const { Vec::new() }; 3];
+    let [mut moved_by_drain, mut moved_by_release, mut loads] = [const { Vec::new() }; 3];
     for round in 0..ROUNDS as u32 {
         let name = format!("core{}.1", round + 1);
         let ports = topology.node(&name).map(|core| topology.ports(core)).unwrap_or_default();
@@ -59,24 +61,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let moved = placement.drain(&core)?.len();
         drained_ms.push(start.elapsed().as_secs_f64() * 1e3);
-        println!("drained {name}: {moved} flows moved, load {:.4}", placement.most_loaded().1);
+        moved_by_drain.push(moved as f64);
+        loads.push(placement.most_loaded().1);
         let start = Instant::now();
         let moved = placement.release(&core).len();
         released_ms.push(start.elapsed().as_secs_f64() * 1e3);
-        println!("released: {moved} flows moved, load {:.4}", placement.most_loaded().1);
+        moved_by_release.push(moved as f64);
+        loads.push(placement.most_loaded().1);
         placement.remove(FlowId(round));
         let start = Instant::now();
-        let (_, moved) = placement.add(flows[round as usize])?;
+        placement.add(flows[round as usize])?;
         added_ms.push(start.elapsed().as_secs_f64() * 1e3);
-        println!("removed and added: {} flows moved, load {:.4}", moved.len(), placement.most_loaded().1);
+        loads.push(placement.most_loaded().1);
     }
-    report("drained".to_owned(), drained_ms);
-    report("released".to_owned(), released_ms);
-    report("added".to_owned(), added_ms);
+    report("draining a core switch", "ms", drained_ms);
+    report("flows that it moves", "", moved_by_drain);
+    report("releasing it", "ms", released_ms);
+    report("flows that the release moves", "", moved_by_release);
+    report("adding a flow", "ms", added_ms);
+    report("load after each change", "", loads);
     Ok(())
-}
-
-fn report(what: String, mut times_ms: Vec<f64>) {
-    times_ms.sort_by(f64::total_cmp);
-    println!("{what}: {:.1} ms least, {:.1} ms median of {ROUNDS}", times_ms[0], times_ms[ROUNDS / 2]);
 }

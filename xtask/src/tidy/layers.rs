@@ -12,7 +12,7 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 const HEADER: &str = "| crate | contents | may use |";
 
 /// Further dependencies for tests.
-const FOR_TESTS: [&str; 3] = ["agent", "capture", "testkit"];
+const FOR_TESTS: [&str; 4] = ["agent", "capture", "figures", "testkit"];
 
 /// Every dependency between crates of the workspace is one that the architecture allows.
 pub(super) fn dependencies(tree: &Tree) -> Vec<Finding> {

@@ -4,6 +4,7 @@
 use crate::own_lab::{ControllerAccess, JsonLines, Lab};
 use serde_json::Value;
 use srdma_api::{Client, MemoryRegion, NewReceiver, ReceiverState};
+use srdma_figures::report;
 use std::io::{BufRead, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -107,10 +108,6 @@ impl Rate {
     fn new(silence: Duration, output: &str) -> Self {
         let octets = MESSAGES * MESSAGE_OCTETS;
         Rate { by_wall_clock: octets as f64 * 8.0 / silence.as_secs_f64(), printed: average(output) }
-    }
-
-    fn shown(&self) -> String {
-        format!("{:.1} ({:.1})", self.by_wall_clock / 1e6, self.printed / 1e6)
     }
 }
 
@@ -219,19 +216,15 @@ fn unmodified_tools_measure_a_group() {
     let options = "-d rxe0 -F -x 1 -m 1024 -s 65536 -n 100";
     // Servers of a SEND poll without -e: five that do leave two processors little time for the rest.
     for (tool, options) in [("ib_write_bw", options.to_owned()), ("ib_send_bw", format!("{options} -e"))] {
-        let begin = Instant::now();
         let of_group = group(&site, tool, &options);
         let rates = unicast(&site, tool, &options);
         let in_turn = 1.0 / rates.iter().map(|rate| 1.0 / rate.by_wall_clock).sum::<f64>();
-        let shown: Vec<String> = rates.iter().map(Rate::shown).collect();
-        println!(
-            "{tool}, Mbit/s by the wall clock, and as printed: to five receivers {}; to each of them alone {}, which is \
-             {:.1} to five in turn; in {:?}",
-            of_group.shown(),
-            shown.join(", "),
-            in_turn / 1e6,
-            begin.elapsed()
-        );
+        report(format!("`{tool}` to the group of five"), "Mbit/s", [of_group.by_wall_clock / 1e6]);
+        for ((host, _), rate) in RECEIVERS.iter().zip(&rates) {
+            report(format!("`{tool}` to {host} alone"), "Mbit/s", [rate.by_wall_clock / 1e6]);
+        }
+        report(format!("`{tool}` to all five in turn"), "Mbit/s", [in_turn / 1e6]);
+        report(format!("`{tool}`: the group by in turn"), "", [of_group.by_wall_clock / in_turn]);
     }
     late_join(&site);
     refused(&site);
