@@ -16,6 +16,12 @@ pub(super) enum Program {
     Example(&'static str, &'static str),
     /// `cargo fuzz` with a target; its result is the count of executions that libFuzzer prints.
     CargoFuzz(&'static str),
+    /// `cargo` with a benchmark, an example or a test; its result are the figures that it reports.
+    Cargo,
+    /// `cargo xtask` with another chore.
+    Xtask,
+    /// `python3`, with `srdma` of the profile `release` in its path.
+    Python,
 }
 
 /// A command whose result is kept.
@@ -40,6 +46,11 @@ impl Step {
         Step { program: Program::Example(package, example), ..Step::srdma(arguments, &[]) }
     }
 
+    /// A benchmark, example or test that reports figures.
+    pub(super) fn measured(arguments: impl Into<String>) -> Self {
+        Step { program: Program::Cargo, ..Step::srdma(arguments, &[]) }
+    }
+
     /// The arguments, each by itself.
     pub(super) fn arguments(&self) -> Vec<&str> {
         let parts = self.arguments.split('"').enumerate();
@@ -59,6 +70,9 @@ impl Step {
             Program::ModelCheck => "srdma-model-check",
             Program::Example(package, example) => &format!("cargo run --release -p {package} --example {example} --"),
             Program::CargoFuzz(_) => "cargo fuzz",
+            Program::Cargo => "cargo",
+            Program::Xtask => "cargo xtask",
+            Program::Python => "python3",
         };
         format!("{program} {}", self.arguments)
     }

@@ -1,5 +1,6 @@
 //! The results that can be made.
 
+use super::figures;
 use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
@@ -10,6 +11,7 @@ use super::times;
 use super::transfers;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+pub(super) use srdma_figures::grouped;
 use std::fmt::Write;
 
 /// All of them, the quick ones first.
@@ -28,6 +30,7 @@ pub(super) fn all() -> Vec<Job> {
     all.extend(paths::jobs());
     all.extend(times::jobs());
     all.extend(transfers::jobs());
+    all.extend(figures::jobs());
     all.extend(networks::jobs());
     all.extend(methods::fronts_of_sweeps());
     all.extend(methods::evaluations());
@@ -83,14 +86,6 @@ pub(super) fn spread([least, median, greatest]: [f64; 3], decimals: usize) -> St
     let print = |value: f64| if decimals == 0 { grouped(value) } else { format!("{value:.decimals$}") };
     let [least, median, greatest] = [least, median, greatest].map(print);
     if least == greatest { median } else { format!("{median} ({least}–{greatest})") }
-}
-
-/// A whole number with its thousands apart.
-pub(super) fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
 }
 
 /// Header and alignment of a table, the first column to the left.
@@ -399,10 +394,5 @@ mod tests {
         assert!(table.ends_with(&format!("\n{}\n{}\n", rows[0], rows[1])), "{table}");
         results[6]["accepted"] = Value::Null;
         assert!((job.table)(&results).is_err());
-    }
-
-    #[test]
-    fn thousands_are_apart() {
-        assert_eq!([0.0, 999.0, 1_000.0, 1_234_567.0].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

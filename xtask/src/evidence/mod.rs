@@ -5,6 +5,7 @@
 //! target/evidence, so that it goes on where it was. But commands of fuzzing, chaos tests and model checking name the
 //! crates that they reach: each has a tree of its own, is stored when it ends, and holds until one of these changes.
 
+mod figures;
 mod fuzz;
 mod instructions;
 mod job;

@@ -8,6 +8,7 @@ use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -22,10 +23,10 @@ impl Programs {
         let mut built: BTreeSet<Vec<&str>> = BTreeSet::new();
         for step in jobs.iter().flat_map(|job| &job.steps) {
             built.extend(match step.program {
-                Program::Srdma | Program::Callgrind => Some(vec!["srdma-cli"]),
+                Program::Srdma | Program::Callgrind | Program::Python => Some(vec!["srdma-cli"]),
                 Program::ModelCheck => Some(vec!["srdma-model-check"]),
                 Program::Example(package, example) => Some(vec![package, "--example", example]),
-                Program::CargoFuzz(_) => None,
+                Program::CargoFuzz(_) | Program::Cargo | Program::Xtask => None,
             });
         }
         for package in built {
@@ -41,6 +42,7 @@ impl Programs {
     /// The result of a step, reduced to what it keeps.
     pub(super) fn run(&self, step: &Step) -> Result<Value> {
         let counted = self.folder.join("srdma.callgrind");
+        let figures = self.folder.join("srdma.figures");
         let mut command = match step.program {
             Program::Srdma => Command::new(self.folder.join("srdma")),
             Program::Callgrind => {
@@ -57,17 +59,40 @@ impl Programs {
                 cargo.arg("fuzz");
                 cargo
             }
+            Program::Cargo => {
+                let _ = fs::remove_file(&figures);
+                let mut cargo = cargo();
+                cargo.env(srdma_figures::FILE, &figures);
+                cargo
+            }
+            Program::Xtask => Command::new(std::env::current_exe()?),
+            Program::Python => {
+                let mut python = Command::new("python3");
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let all = [self.folder.clone()].into_iter().chain(std::env::split_paths(&path));
+                python.env("PATH", std::env::join_paths(all)?);
+                python
+            }
         };
         command.args(step.arguments()).current_dir(Tree::root()).stdin(Stdio::null());
         let output = command.output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}: {}", output.status, stderr.trim_end());
+        ensure!(output.status.success(), "{}: {}", output.status, without_progress(&stderr));
         match step.program {
             Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
             Program::Callgrind => instructions::counts(&counted),
-            Program::Srdma | Program::ModelCheck | Program::Example(..) => kept(&documents(&output.stdout)?, step.keep),
+            Program::Cargo => documents(&fs::read(&figures).context("no figures were reported")?),
+            Program::Srdma | Program::ModelCheck | Program::Example(..) | Program::Xtask | Program::Python => {
+                kept(&documents(&output.stdout)?, step.keep)
+            }
         }
     }
+}
+
+/// The lines of an error output that are not about the progress of libFuzzer.
+fn without_progress(stderr: &str) -> String {
+    let is_progress = |line: &str| line.starts_with('#') || line.trim_start().starts_with("NEW_FUNC[");
+    stderr.lines().filter(|line| !is_progress(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Puts the inputs of a target's corpus where the fuzzer begins with them.
@@ -133,6 +158,12 @@ mod tests {
         assert_eq!(documents(b"{\"a\": 1}\n").unwrap(), json!({ "a": 1 }));
         assert_eq!(documents(b"{\"a\": 1}\n{\"a\": 2}\n").unwrap(), json!([{ "a": 1 }, { "a": 2 }]));
         assert!(documents(b"").is_err() && documents(b"table\n").is_err());
+    }
+
+    #[test]
+    fn progress_of_fuzzing_is_no_error() {
+        let stderr = "#2\tINITED cov: 3\n\tNEW_FUNC[1/2]: 0x1\n#3\tNEW    cov: 4\nthread panicked at etcd.rs:74\n";
+        assert_eq!(without_progress(stderr), "thread panicked at etcd.rs:74");
     }
 
     #[test]

@@ -61,15 +61,47 @@ fn folder(path: &Path) -> Option<String> {
     is_crate.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
 }
 
-/// Whether these paths are the same in two trees of crates/; not if git does not have one of the trees.
+/// Whether a program made of these paths is the same in two trees of crates/; not if git does not have one of the trees.
+/// Tests, examples and benchmarks of a crate are part of none.
 pub(super) fn is_same(earlier: &str, present: &str, paths: &BTreeSet<String>) -> Result<bool> {
     let mut git = Command::new("git");
-    git.args(["diff-tree", "-r", "--quiet", earlier, present, "--"]).args(paths).current_dir(Tree::root());
-    match git.output().context("cannot start git")?.status.code() {
-        Some(0) => Ok(true),
-        Some(1 | 128) => Ok(false),
+    git.args(["diff-tree", "-r", "--name-only", earlier, present, "--"]).args(paths).current_dir(Tree::root());
+    let output = git.output().context("cannot start git")?;
+    match output.status.code() {
+        Some(0) => {}
+        Some(128) => return Ok(false),
         other => bail!("git diff-tree ended with {other:?}"),
     }
+    for path in std::str::from_utf8(&output.stdout)?.lines() {
+        let is_same = match path.split('/').collect::<Vec<_>>()[..] {
+            [_, "tests" | "examples" | "benches", ..] => true,
+            [_, "Cargo.toml"] => manifest(earlier, path)? == manifest(present, path)?,
+            _ => false,
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What a manifest of a tree says of programs; `None` if the tree does not have it.
+fn manifest(tree: &str, path: &str) -> Result<Option<toml::Table>> {
+    let mut git = Command::new("git");
+    let output = git.args(["show", &format!("{tree}:{path}")]).current_dir(Tree::root()).output();
+    let output = output.context("cannot start git")?;
+    if !output.status.success() {
+        return Ok(None);
+    }
+    of_programs(std::str::from_utf8(&output.stdout)?).with_context(|| path.to_owned()).map(Some)
+}
+
+fn of_programs(manifest: &str) -> Result<toml::Table> {
+    let mut manifest: toml::Table = manifest.parse()?;
+    for of_tests in ["dev-dependencies", "test", "example", "bench"] {
+        manifest.remove(of_tests);
+    }
+    Ok(manifest)
 }
 
 #[cfg(test)]
@@ -105,5 +137,15 @@ mod tests {
         assert!(!is_same(&crates, &xtask, &of("src")).unwrap());
         assert!(is_same(&crates, &xtask, &of("neither-has-it")).unwrap());
         assert!(!is_same("0123456789012345678901234567890123456789", &crates, &of("wire")).unwrap());
+    }
+
+    #[test]
+    fn manifests_differ_but_for_what_is_of_tests() {
+        let common = "[package]\nname = \"n\"\n[dependencies]\nwire = \"1\"\n";
+        let of_tests = "[dev-dependencies]\nrand = \"1\"\n[[bench]]\nname = \"b\"\n[[example]]\nname = \"e\"\n";
+        let program = of_programs(common).unwrap();
+        assert_eq!(of_programs(&format!("{common}{of_tests}")).unwrap(), program);
+        assert_ne!(of_programs(&common.replace('1', "2")).unwrap(), program);
+        assert_ne!(of_programs(&format!("{common}[features]\nf = []\n")).unwrap(), program);
     }
 }

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
-pub(super) fn jobs() -> [Job; 7] {
-    [demos(), rules(), algorithms(), broadcasts(), broadcast_flow(), applications(), guests()]
+pub(super) fn jobs() -> [Job; 8] {
+    [demos(), rules(), algorithms(), broadcasts(), broadcast_flow(), applications(), guests(), guests_lossy()]
 }
 
 fn percent(row: &Value) -> Result<String> {
@@ -193,39 +193,60 @@ fn applications() -> Job {
     }
 }
 
-/// Options of the runs with guests.
-const GUESTS: [&str; 4] = [
-    "--size 16MiB",
-    "--size 16MiB --op send --list provisioned",
-    "--size 4MiB --loss N4-N1=0.01 --loss N5-N3=0.01",
-    "--size 16MiB --list provisioned",
+/// A lab with guests, and options of a run.
+type OfGuests = (&'static str, &'static str);
+
+const GUESTS: [OfGuests; 4] = [
+    ("figure1-rxe", "--size 16MiB"),
+    ("figure1-rxe", "--size 16MiB --op send --list provisioned"),
+    ("figure1-rxe", "--size 4MiB --loss N4-N1=0.01 --loss N5-N3=0.01"),
+    ("figure1-rxe", "--size 16MiB --list provisioned"),
 ];
 
-fn guests() -> Job {
-    let step = |options: &&str| {
+const GUESTS_LOSSY: [OfGuests; 1] =
+    [("figure1-lossy-rxe", "--size 8MiB --op write --list tlv --loss 0 --loss N4-N1=0.01 --loss N5-N3=0.01")];
+
+/// The commands of such runs, beside unicast to all at once.
+fn steps_of_guests(runs: &[OfGuests]) -> Vec<Step> {
+    let step = |(lab, options): &OfGuests| {
         let keep = &["/source/seconds", "/source/emulation_share", "/unicast", "/receivers/*/is_identical"];
-        Step::srdma(format!("lab run figure1-rxe {options} --compare unicast --json"), keep)
+        Step::srdma(format!("lab run {lab} {options} --compare unicast --json"), keep)
     };
+    runs.iter().map(step).collect()
+}
+
+fn of_guests(runs: &[OfGuests], results: &[Value]) -> Result<String> {
+    ensure!(results.len() == runs.len(), "results are missing");
+    let columns = ["options", "group, s", "unicast to all five, s", "share of both processors that emulation took"];
+    let mut table = head(&columns);
+    for ((_, options), result) in runs.iter().zip(results) {
+        let receivers = array(result, "/receivers")?;
+        let all = receivers.iter().chain([&result["unicast"]]);
+        ensure!(all.into_iter().all(|of| of["is_identical"] == true), "{options}: other data");
+        let (group, unicast) = (number(result, "/seconds")?, number(result, "/unicast/seconds")?);
+        let share = number(result, "/emulation_share")? * 100.0;
+        let _ = writeln!(table, "| `{options}` | {group:.2} | {unicast:.2} | {share:.0} % |");
+    }
+    Ok(table)
+}
+
+fn guests() -> Job {
     Job {
         name: "guests",
         about: "a group of emulated Linux hosts with soft-RoCE, beside unicast to all at once; needs root and QEMU",
         is_quick: false,
-        steps: GUESTS.iter().map(step).collect(),
-        table: |results| {
-            ensure!(results.len() == GUESTS.len(), "results are missing");
-            let columns =
-                ["options", "group, s", "unicast to all five, s", "share of both processors that emulation took"];
-            let mut table = head(&columns);
-            for (options, result) in GUESTS.iter().zip(results) {
-                let receivers = array(result, "/receivers")?;
-                let all = receivers.iter().chain([&result["unicast"]]);
-                ensure!(all.into_iter().all(|of| of["is_identical"] == true), "{options}: other data");
-                let (group, unicast) = (number(result, "/seconds")?, number(result, "/unicast/seconds")?);
-                let share = number(result, "/emulation_share")? * 100.0;
-                let _ = writeln!(table, "| `{options}` | {group:.2} | {unicast:.2} | {share:.0} % |");
-            }
-            Ok(table)
-        },
+        steps: steps_of_guests(&GUESTS),
+        table: |results| of_guests(&GUESTS, results),
+    }
+}
+
+fn guests_lossy() -> Job {
+    Job {
+        name: "guests-lossy",
+        about: "the same under loss with repair in the nodes; needs root and QEMU",
+        is_quick: false,
+        steps: steps_of_guests(&GUESTS_LOSSY),
+        table: |results| of_guests(&GUESTS_LOSSY, results),
     }
 }
 

@@ -1,0 +1,177 @@
+//! Figures that benchmarks, examples and tests report, and programs of others beside ours.
+
+use super::job::{Job, Program, Step};
+use super::jobs::{array, head, number, text};
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use srdma_figures::{Figure, shown};
+use std::fmt::Write;
+
+pub(super) fn jobs() -> Vec<Job> {
+    let measured = |name, about, commands: &[&str]| Job {
+        name,
+        about,
+        is_quick: false,
+        steps: commands.iter().map(|command| Step::measured(*command)).collect(),
+        table: of_figures,
+    };
+    let peer = |name, about, arguments: &str| Job {
+        name,
+        about,
+        is_quick: false,
+        steps: vec![Step { program: Program::Xtask, ..Step::srdma(arguments, &[]) }],
+        table: of_peers,
+    };
+    vec![
+        measured("controller", "response times of the controller, and its cost at rest", &CONTROLLER),
+        measured("placement", "time to place flows, and to change what was placed", &[PLACE]),
+        measured("isis-at-rest", "processor time of a node in a second, beside systems at rest; needs root", &[ISIS]),
+        measured("ranks", "processes of a host that share a receiver; needs root", &[RANKS]),
+        measured("perftest", "perftest's tools between guests with soft-RoCE; needs root and QEMU", &[PERFTEST]),
+        peer("peers-vpp", "clocks a packet beside VPP; needs VPP", "peers --only vpp --rounds 25 --json"),
+        peer("peers-kernel", "time per frame beside the kernel's; needs root", "peers --only kernel --json"),
+        peer("peers-htsim", "wall time beside htsim; needs htsim", "peers --only htsim --json"),
+        gloo(),
+    ]
+}
+
+const CONTROLLER: [&str; 4] = [
+    "bench --locked -p srdma-controller --bench joins",
+    "run --release --locked -p srdma-controller-core --example large_group",
+    "bench --locked -p srdma-controller --bench idle",
+    "bench --locked -p srdma-controller --bench placement",
+];
+const PLACE: &str = "run --release --locked -p srdma-placement --example place";
+const ISIS: &str = "test --release --locked -p srdma-node --test node -- --ignored --nocapture a_thousand_systems_at_rest_cost_nothing";
+const RANKS: &str =
+    "test --locked -p srdma-cli --test cli -- --ignored --nocapture four_ranks_have_one_copy_of_the_region";
+const PERFTEST: &str =
+    "test --locked -p srdma-cli --test cli -- --ignored --nocapture unmodified_tools_measure_a_group";
+
+/// A row for each figure of each command.
+fn of_figures(results: &[Value]) -> Result<String> {
+    let mut table = head(&["what", "unit", "least", "median", "p99", "most", "of"]);
+    for result in results {
+        let figures = match result {
+            Value::Array(figures) => figures.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        ensure!(!figures.is_empty(), "a command has reported no figures");
+        for figure in figures {
+            let figure: Figure = serde_json::from_value(figure.clone())?;
+            let Figure { what, unit, count, .. } = &figure;
+            let cells = [figure.least, figure.median, figure.p99, figure.most].map(shown);
+            let cells = if *count == 1 { [const { String::new() }; 4] } else { cells };
+            let median = shown(figure.median);
+            let [least, _, p99, most] = cells;
+            let _ = writeln!(table, "| {what} | {unit} | {least} | {median} | {p99} | {most} | {count} |");
+        }
+    }
+    Ok(table)
+}
+
+/// A row for each case of a peer.
+fn of_peers(results: &[Value]) -> Result<String> {
+    let columns =
+        ["case", "unit", "ours: least, median", "the peer's", "ratio of the least", "of the medians", "rounds"];
+    let mut table = head(&[&["peer"], &columns[..]].concat());
+    for result in results {
+        let rows = if result.is_array() { array(result, "")? } else { std::slice::from_ref(result) };
+        for row in rows {
+            let pair = |of: &str| {
+                Ok::<_, anyhow::Error>([number(row, &format!("/{of}/least"))?, number(row, &format!("/{of}/median"))?])
+            };
+            let ([ours, our_median], [theirs, their_median]) = (pair("ours")?, pair("theirs")?);
+            let [least, median] = pair("theirs_through_ours")?;
+            let [ours, our_median, theirs, their_median] = [ours, our_median, theirs, their_median].map(shown);
+            let (peer, case, unit) = (text(row, "/peer")?, text(row, "/case")?, text(row, "/unit")?);
+            let rounds = number(row, "/rounds")?;
+            let _ = writeln!(
+                table,
+                "| {peer} | {case} | {unit} | {ours}, {our_median} | {theirs}, {their_median} | {least:.2} | \
+                 {median:.2} | {rounds} |"
+            );
+        }
+    }
+    Ok(table)
+}
+
+/// Mbit/s of the links; none: no limit.
+const RATES: [Option<u32>; 2] = [Some(200), None];
+
+fn gloo() -> Job {
+    let step = |rate: Option<u32>| {
+        let rate = rate.map_or_else(String::new, |rate| format!(" --rate {rate}"));
+        let arguments = format!("examples/weights.py measure{rate}");
+        Step { program: Program::Python, ..Step::srdma(arguments, &[]) }
+    };
+    Job {
+        name: "gloo",
+        about: "weights to eight replicas beside gloo's broadcast; needs root, torch and the Python package",
+        is_quick: false,
+        steps: RATES.map(step).to_vec(),
+        table: |results| {
+            ensure!(results.len() == RATES.len(), "results are missing");
+            let columns = ["links", "way", "s least", "s median", "source s", "replica s"];
+            let mut table = head(&columns);
+            for (rate, lines) in RATES.iter().zip(results) {
+                let links = rate.map_or_else(|| "no limit".to_owned(), |rate| format!("{rate} Mbit/s"));
+                // The rounds come first.
+                let result = array(lines, "")?.last().unwrap_or(&Value::Null);
+                for way in ["gloo", "srdma"] {
+                    let pair = |of: &str| -> Result<[f64; 2]> {
+                        Ok([number(result, &format!("/{way}/{of}/0"))?, number(result, &format!("/{way}/{of}/1"))?])
+                    };
+                    let [least, median] = pair("seconds")?;
+                    let (source, replica) = (pair("source_processor_seconds")?, pair("replica_processor_seconds")?);
+                    let processor = |[least, median]: [f64; 2]| format!("{least:.1}, {median:.1}");
+                    let (source, replica) = (processor(source), processor(replica));
+                    let _ = writeln!(table, "| {links} | {way} | {least:.1} | {median:.1} | {source} | {replica} |");
+                }
+            }
+            Ok(table)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_of_one_value_have_no_least() {
+        let figure = |what: &str, count: usize| {
+            json!({ "what": what, "unit": "ms", "least": 1.0, "median": 2.0, "p99": 30.0, "most": 4000.0,
+                    "count": count })
+        };
+        let table = of_figures(&[figure("a", 1), json!([figure("b", 9)])]).unwrap();
+        assert!(table.ends_with("\n| a | ms |  | 2.00 |  |  | 1 |\n| b | ms | 1.00 | 2.00 | 30.0 | 4,000 | 9 |\n"));
+        assert!(of_figures(&[json!([])]).is_err());
+    }
+
+    #[test]
+    fn a_peer_that_is_not_measured_makes_no_table() {
+        let pair = |least: f64, median: f64| json!({ "least": least, "median": median });
+        let row = json!({ "peer": "VPP 26.10", "case": "End", "unit": "clocks", "rounds": 25, "ours": pair(80.0, 100.0),
+                          "theirs": pair(180.0, 200.0), "theirs_through_ours": pair(2.25, 2.0) });
+        let table = of_peers(&[row]).unwrap();
+        assert!(
+            table.ends_with("\n| VPP 26.10 | End | clocks | 80.0, 100 | 180, 200 | 2.25 | 2.00 | 25 |\n"),
+            "{table}"
+        );
+        assert!(of_peers(&[json!({ "peer": "VPP", "is_measured": false })]).is_err());
+    }
+
+    #[test]
+    fn ways_are_rows_for_each_rate() {
+        let way = |seconds: f64| {
+            let pair = json!([seconds, seconds + 1.0]);
+            json!({ "seconds": pair, "source_processor_seconds": pair, "replica_processor_seconds": pair })
+        };
+        let lines = json!([{ "round": 1 }, { "gloo": way(50.0), "srdma": way(13.0) }]);
+        let table = (gloo().table)(&[lines.clone(), lines]).unwrap();
+        assert!(table.contains("\n| 200 Mbit/s | gloo | 50.0 | 51.0 | 50.0, 51.0 | 50.0, 51.0 |\n"), "{table}");
+        assert!(table.ends_with("\n| no limit | srdma | 13.0 | 14.0 | 13.0, 14.0 | 13.0, 14.0 |\n"), "{table}");
+    }
+}
