@@ -42,11 +42,9 @@ const CONTROLLER: [&str; 4] = [
     "bench --locked -p srdma-controller --bench placement",
 ];
 const PLACE: &str = "run --release --locked -p srdma-placement --example place";
-const ISIS: &str = "test --release --locked -p srdma-node --test node -- --ignored --nocapture a_thousand_systems_at_rest_cost_nothing";
-const RANKS: &str =
-    "test --locked -p srdma-cli --test cli -- --ignored --nocapture four_ranks_have_one_copy_of_the_region";
-const PERFTEST: &str =
-    "test --locked -p srdma-cli --test cli -- --ignored --nocapture unmodified_tools_measure_a_group";
+const ISIS: &str = "test --release --locked -p srdma-node --test node -- --ignored a_thousand_systems_at_rest";
+const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
+const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
 
 /// A row for each figure of each command.
 fn of_figures(results: &[Value]) -> Result<String> {

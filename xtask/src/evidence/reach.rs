@@ -61,7 +61,7 @@ fn folder(path: &Path) -> Option<String> {
     is_crate.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
 }
 
-/// Whether a program made of these paths is the same in two trees of crates/; not if git does not have one of the trees.
+/// Whether a program made of these paths is the same in two trees of crates/; not if git does not have one of them.
 /// Tests, examples and benchmarks of a crate are part of none.
 pub(super) fn is_same(earlier: &str, present: &str, paths: &BTreeSet<String>) -> Result<bool> {
     let mut git = Command::new("git");
