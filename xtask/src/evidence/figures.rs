@@ -26,6 +26,7 @@ pub(super) fn jobs() -> Vec<Job> {
         measured("controller", "response times of the controller, and its cost at rest", &CONTROLLER),
         measured("placement", "time to place flows, and to change what was placed", &[PLACE]),
         measured("isis-at-rest", "processor time of a node in a second, beside systems at rest; needs root", &[ISIS]),
+        measured("recovery", "outages by lost links and dead nodes, in labs; needs root", &RECOVERY),
         measured("ranks", "processes of a host that share a receiver; needs root", &[RANKS]),
         measured("perftest", "perftest's tools between guests with soft-RoCE; needs root and QEMU", &[PERFTEST]),
         peer("peers-vpp", "clocks a packet beside VPP; needs VPP", "peers --only vpp --rounds 25 --json"),
@@ -43,6 +44,15 @@ const CONTROLLER: [&str; 4] = [
 ];
 const PLACE: &str = "run --release --locked -p srdma-placement --example place";
 const ISIS: &str = "test --release --locked -p srdma-node --test node -- --ignored a_thousand_systems_at_rest";
+const RECOVERY: [&str; 7] = [
+    "test --locked -p srdma-cli --test cli -- --ignored equal_paths_go_around_a_dead_transit_node",
+    "test --locked -p srdma-cli --test cli -- --ignored routes_of_isis_go_around_a_dead_transit_node",
+    "test --locked -p srdma-cli --test cli -- --ignored lab_bfd::replicating",
+    "test --locked -p srdma-cli --test cli -- --ignored backups_take_over_when_a_link_fails",
+    "test --locked -p srdma-cli --test cli -- --ignored backups_take_over_when_the_carrier_goes",
+    "test --locked -p srdma-cli --test cli -- --ignored a_receiver_outlives_its_link_to_a_leaf",
+    "test --locked -p srdma-cli --test cli -- --ignored a_source_outlives_its_link_to_its_headend",
+];
 const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
 const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
 

@@ -14,6 +14,7 @@
 
 use crate::own_lab::{ControllerAccess, Lab, Running, wait_until};
 use serde_json::Value;
+use srdma_figures::report;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -270,7 +271,7 @@ fn a_receiver_outlives_its_link_to_a_leaf() {
     let cut = Instant::now();
     network.set_link("down");
     wait_until(|| network.edge() == "L2", || format!("R1 is not at L2: {}", network.group(&["show", "1"])));
-    println!("R1 is at L2 {} ms after its link to L1 is cut", cut.elapsed().as_millis());
+    report("receiver behind two leaves: the other edge, after a lost link", "ms", [cut.elapsed().as_secs_f64() * 1e3]);
 
     // It stays at L2.
     send_by_l1(&network, "R1");
@@ -299,7 +300,7 @@ fn a_source_outlives_its_link_to_its_headend() {
     let cut = Instant::now();
     network.set_link("down");
     wait_until(|| network.headend() == "L2", || format!("L2 is no headend: {}", network.group(&["show", "1"])));
-    println!("L2 is the headend {} ms after the link to L1 is cut", cut.elapsed().as_millis());
+    report("source behind two leaves: the other headend, after a lost link", "ms", [cut.elapsed().as_secs_f64() * 1e3]);
     let is_steady = || network.group(&["show", "1"])["state"] == "ready";
     wait_until(is_steady, || format!("the group is not ready: {}", network.group(&["show", "1"])));
 

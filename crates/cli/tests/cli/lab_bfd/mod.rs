@@ -96,9 +96,7 @@ impl Network {
     fn outage_ns(&self, dead: &str, other: &str, (edge, sid): (&str, &str)) -> Option<u64> {
         let last = self.data(&format!("{dead}-{edge}"), sid).into_iter().max()?;
         let around = self.data(&format!("{other}-{edge}"), sid).into_iter().filter(|time| *time > last);
-        let outage_ns = around.min().expect("packets around the dead node") - last;
-        println!("{edge}: around {dead} after {} us", outage_ns / 1_000);
-        Some(outage_ns)
+        Some(around.min().expect("packets around the dead node") - last)
     }
 
     /// The data of a link to an edge, by time.

@@ -3,6 +3,7 @@
 use super::{EDGES, Network, TRANSIT};
 use crate::own_lab::{ControllerAccess, wait_until};
 use serde_json::Value;
+use srdma_figures::report;
 use std::process::{Child, Command, Output, Stdio};
 
 const TOPOLOGY: &str = include_str!("replicating.toml");
@@ -76,9 +77,8 @@ fn a_tree_moves_around_a_dead_replicating_node() {
         assert_eq!(json(&receiver.wait_with_output().expect("it ends"))["sha256"], digest);
     }
     capture.ends();
-    for edge in EDGES {
-        network.outage_ns(used, other, edge).expect("data by the dead node");
-    }
+    let outage_ns = |edge| network.outage_ns(used, other, edge).expect("data by the dead node");
+    report("dead node that replicates, new epoch of the group", "ms", EDGES.map(|edge| outage_ns(edge) as f64 / 1e6));
     println!("{} retransmissions", sent["retransmissions"]);
     let group = network.group(&access, &["show", "1"]);
     assert_eq!((&group["state"], &group["receivers"]), (&Value::from("ready"), &Value::from(2)), "{group}");

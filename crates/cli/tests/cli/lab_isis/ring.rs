@@ -4,6 +4,7 @@
 use super::tshark;
 use crate::own_lab::{Lab, wait_until};
 use serde_json::json;
+use srdma_figures::report;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -101,11 +102,6 @@ impl Lab {
     }
 }
 
-fn least_and_median(mut outages: Vec<u64>) -> (u64, u64) {
-    outages.sort_unstable();
-    (outages[0], outages[outages.len() / 2])
-}
-
 #[test]
 #[ignore = "needs root"]
 fn backups_take_over_when_a_link_fails() {
@@ -126,11 +122,10 @@ fn backups_take_over_when_a_link_fails() {
     };
     let with = outages(RING, true);
     let without = outages(&RING.replace("ti_lfa = true\n", ""), false);
-    println!(
-        "outage with backups {with:?} ms, without {without:?} ms: least and median {:?}, {:?}",
-        least_and_median(with.clone()),
-        least_and_median(without.clone())
-    );
+    for (what, outages) in [("backup routes", &with), ("no backup routes", &without)] {
+        let outages_ms = outages.iter().map(|outage_ms| *outage_ms as f64);
+        report(format!("lost link with BFD, {what}: time without a reply"), "ms", outages_ms);
+    }
     assert!(with.iter().chain(&without).all(|outage| *outage < LIMIT_MS), "{with:?} {without:?}");
 }
 
@@ -178,8 +173,15 @@ fn backups_take_over_when_the_carrier_goes() {
     let of_link = outages(&text_without_bfd);
     let of_lan = outages(&text_of_lan);
     let without = outages(&text_without_bfd.replace("ti_lfa = true\n", ""));
-    println!("ms without a reply, and lost packets: with backups {of_link:?}, LAN {of_lan:?}, without {without:?}");
     let lost_ms = |(_, lost): &(u64, usize)| *lost as u64 * INTERVAL_MS;
+    for (what, outages) in
+        [("backup routes", &of_link), ("backup routes on a LAN", &of_lan), ("no backup routes", &without)]
+    {
+        let silent_ms = outages.iter().map(|(silent_ms, _)| *silent_ms as f64);
+        report(format!("lost carrier without BFD, {what}: time without a reply"), "ms", silent_ms);
+        let lost_ms = outages.iter().map(|outage| lost_ms(outage) as f64);
+        report(format!("the same: lost packets by their interval, {what}"), "ms", lost_ms);
+    }
     let is_short = |outage| lost_ms(outage) <= LIMIT_OF_CARRIER_MS;
     assert!(of_link.iter().chain(&of_lan).all(is_short), "{of_link:?} {of_lan:?}");
 }
