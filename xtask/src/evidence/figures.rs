@@ -27,6 +27,7 @@ pub(super) fn jobs() -> Vec<Job> {
         measured("placement", "time to place flows, and to change what was placed", &[PLACE]),
         measured("isis-at-rest", "processor time of a node in a second, beside systems at rest; needs root", &[ISIS]),
         measured("recovery", "outages by lost links and dead nodes, in labs; needs root", &RECOVERY),
+        measured("goodput", "a group beside unicast over links of 200 Mbit/s; needs root", &[GOODPUT]),
         measured("ranks", "processes of a host that share a receiver; needs root", &[RANKS]),
         measured("perftest", "perftest's tools between guests with soft-RoCE; needs root and QEMU", &[PERFTEST]),
         peer("peers-vpp", "clocks a packet beside VPP; needs VPP", "peers --only vpp --rounds 25 --json"),
@@ -53,6 +54,7 @@ const RECOVERY: [&str; 7] = [
     "test --locked -p srdma-cli --test cli -- --ignored a_receiver_outlives_its_link_to_a_leaf",
     "test --locked -p srdma-cli --test cli -- --ignored a_source_outlives_its_link_to_its_headend",
 ];
+const GOODPUT: &str = "test --locked -p srdma-cli --test cli -- --ignored a_group_and_unicast_share_links";
 const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
 const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
 

@@ -131,6 +131,15 @@ impl Network {
         command.args(arguments).args(["--json", "--timeout", "50s"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
     }
+
+    /// The receivers end, and have what the source has sent.
+    fn have_all(&self, receivers: impl IntoIterator<Item = (&'static str, Child)>, source: &Value) {
+        for (host, receiver) in receivers {
+            let received = result(receiver, host);
+            assert_eq!((&received["sha256"], &received["matches"]), (&source["sha256"], &Value::Bool(true)), "{host}");
+            assert!(fs::read(self.path(host)).expect("a copy") == data(), "{host}");
+        }
+    }
 }
 
 fn data() -> Vec<u8> {
@@ -211,11 +220,7 @@ fn hosts_of_ipv4_have_a_group() {
         let file = network.path("data");
         let arguments = ["send", file.to_str().expect("UTF-8"), "--group", &url, "--receivers", "5", "--commit"];
         let source = result(network.starts("S1", &[&arguments[..], &["--message", "256KiB"]].concat()), "S1");
-        for (host, receiver) in receivers {
-            let received = result(receiver, host);
-            assert_eq!((&received["sha256"], &received["matches"]), (&source["sha256"], &Value::Bool(true)), "{host}");
-            assert!(fs::read(network.path(host)).expect("a copy") == data(), "{host}");
-        }
+        network.have_all(receivers, &source);
         capturing.ends();
         let packets = (OCTETS / 4096) as u64;
         let at_source = judged(&network.lab.capture("S1-N6"));
@@ -270,11 +275,7 @@ fn packet_sockets_of_ipv4_have_a_group() {
     let arguments = with(&arguments, &of_source);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let source = result(network.starts("S1", &arguments), "S1");
-    for (host, receiver) in receivers {
-        let received = result(receiver, host);
-        assert_eq!((&received["sha256"], &received["matches"]), (&source["sha256"], &Value::Bool(true)), "{host}");
-        assert!(fs::read(network.path(host)).expect("a copy") == data(), "{host}");
-    }
+    network.have_all(receivers, &source);
     capturing.ends();
     let packets = (OCTETS / 4096) as u64;
     let at_source = judged(&network.lab.capture("S1-N6"));

@@ -28,6 +28,7 @@ mod lab_controller;
 mod lab_directory;
 mod lab_dual_homed;
 mod lab_fragments;
+mod lab_goodput;
 mod lab_ipv4;
 mod lab_ipv4_groups;
 mod lab_isis;

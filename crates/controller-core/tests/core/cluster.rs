@@ -108,6 +108,18 @@ fn group_status(awaits_first_psn: bool, branches: Vec<BranchStatus>) -> GroupSta
 /// Lease of nodes.
 pub(crate) const LEASE_MS: u64 = 2500;
 
+/// The rows of a state, without its audit log.
+fn state(rows: &BTreeMap<String, Vec<u8>>) -> Vec<Row> {
+    let is_state = |(key, _): &(&String, &Vec<u8>)| !key.starts_with("audit/");
+    rows.iter().filter(is_state).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Whether a controller starts with these rows, or why it does not.
+pub(crate) fn restored(rows: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+    let core = Core::restore(Settings::default(), None, &state(rows), 1, None, Time::default());
+    core.map(|_| ()).map_err(|error| error.to_string())
+}
+
 fn settings() -> Settings {
     Settings {
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
@@ -160,14 +172,8 @@ impl Cluster {
 
     fn start(&mut self, rows: BTreeMap<String, Vec<u8>>, identity: u64, rebuilds: Option<u64>) {
         self.rows = rows;
-        let state: Vec<Row> = self
-            .rows
-            .iter()
-            .filter(|(key, _)| !key.starts_with("audit/"))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
         let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
-        let core = Core::restore(settings(), None, &state, identity, rebuilds, time).unwrap();
+        let core = Core::restore(settings(), None, &state(&self.rows), identity, rebuilds, time).unwrap();
         self.pipeline = Pipeline::new(core);
         self.nodes.values_mut().for_each(|node| node.session = None);
         self.commit(|_| ());

@@ -2,7 +2,6 @@
 
 use crate::cluster::*;
 use srdma_api::{EventKind, GroupState, SourceOrder, SourceReport};
-use srdma_controller_core::{Core, Settings, Time};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -545,9 +544,7 @@ fn rows_under_other_keys_are_refused() {
         let mut rows = cluster.rows.clone();
         let value = rows.remove(from).unwrap_or_else(|| panic!("no row {from} in {:?}", rows.keys()));
         rows.insert(to.to_owned(), value);
-        let rows: Vec<_> = rows.into_iter().filter(|(key, _)| !key.starts_with("audit/")).collect();
-        let core = Core::restore(Settings::default(), None, &rows, 1, None, Time::default());
-        core.map(|_| ()).map_err(|error| error.to_string())
+        restored(&rows)
     };
     let first = receiver(1, 1);
     let [.., last] = first.segments();

@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Whether the controller has not the status that the node reports.
-    fn has_status(&self, index: usize, model: &Model) -> bool {
+    fn has_new_status(&self, index: usize, model: &Model) -> bool {
         let place = Place(index as u8);
         model.reports_status(place)
             && self.controller.value.status(place).as_ref() != Some(&self.nodes[index].value.status())
@@ -96,7 +96,7 @@ impl World {
     /// Whether a request of the node would have an effect.
     fn has_request(&self, index: usize, model: &Model) -> bool {
         let node = &self.nodes[index].value;
-        let has_more = !node.answers().is_empty() || self.has_orders(index) || self.has_status(index, model);
+        let has_more = !node.answers().is_empty() || self.has_orders(index) || self.has_new_status(index, model);
         !node.is_cut && node.response.is_none() && (has_more || !self.is_current(index))
     }
 
