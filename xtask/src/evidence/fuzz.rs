@@ -9,8 +9,10 @@ use std::fmt::Write;
 /// A target of libFuzzer.
 struct Target {
     name: &'static str,
-    /// Steps of ten million executions, each with a seed of its own: what is stopped costs no more than that.
+    /// Steps, each with a seed of its own: what is stopped costs no more than one.
     steps: u32,
+    /// Executions of a step.
+    executions: u32,
     /// Octets of an input, at most: so that inputs of the corpus are whole.
     max_len: u32,
     /// Further options: where many inputs are kept, their folder is not read again every second (`-reload=0`).
@@ -20,7 +22,7 @@ struct Target {
 }
 
 const fn target(name: &'static str, reaches: &'static [&'static str]) -> Target {
-    Target { name, steps: 1, max_len: 1_100, options: "", reaches }
+    Target { name, steps: 1, executions: 10_000_000, max_len: 1_100, options: "", reaches }
 }
 
 const fn of_text(name: &'static str, reaches: &'static [&'static str]) -> Target {
@@ -92,15 +94,17 @@ const PROTOCOLS: [Target; 9] = [
 const ORDERS: &[&str] = &["fuzz-targets/src/orders.rs", "agent", "api", "dataplane", "group", "wire"];
 
 /// A controller and its nodes, and what a node does with the orders.
-const CONTROL_PLANE: [Target; 2] =
-    [Target { max_len: 6_100, ..without_reload("orders", ORDERS) }, without_reload("requests", CONTROLLER)];
+const CONTROL_PLANE: [Target; 2] = [
+    Target { max_len: 6_100, ..without_reload("orders", ORDERS) },
+    Target { steps: 4, executions: 2_500_000, ..without_reload("requests", CONTROLLER) },
+];
 
 const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire", "workers"];
 
 /// Whole nodes, whose state stays from input to input. Each is a job of its own, so that they may run side by side.
 const NODES: [Target; 2] = [
-    Target { name: "node", steps: 10, max_len: 384, options: "", reaches: NODE },
-    Target { name: "workers", steps: 10, max_len: 384, options: "", reaches: NODE },
+    Target { steps: 10, max_len: 384, ..target("node", NODE) },
+    Target { steps: 10, max_len: 384, ..target("workers", NODE) },
 ];
 
 pub(super) fn jobs() -> [Job; 6] {
@@ -121,15 +125,15 @@ pub(super) fn jobs() -> [Job; 6] {
     ]
 }
 
-fn steps(Target { name, steps, max_len, options, reaches }: &Target) -> impl Iterator<Item = Step> {
+fn steps(Target { name, steps, executions, max_len, options, reaches }: &Target) -> impl Iterator<Item = Step> {
     (1..=*steps).map(move |seed| {
         // The first one begins anywhere.
         let seed = if seed == 1 { String::new() } else { format!("-seed={seed} ") };
         Step {
             program: Program::CargoFuzz(name),
             arguments: format!(
-                "run -s none --no-trace-compares --features files {name} -- {seed}-max_len={max_len} -runs=10000000 \
-                 -print_final_stats=1{options}"
+                "run -s none --no-trace-compares --features files {name} -- {seed}-max_len={max_len} \
+                 -runs={executions} -print_final_stats=1{options}"
             ),
             keep: &[],
             reaches,

@@ -301,7 +301,9 @@ impl Chaos {
             // None of these seeds is run by the tests.
             let (first, count) = (60_000_000 + from, SEEDS_OF_STEP.min(seeds - from));
             let command = format!("chaos{options} --first-seed {first} --seeds {count} --json");
-            Step { reaches: &["cli/src/chaos.rs", "cli/src/chaos", "chaos", "cluster"], ..Step::srdma(command, keep) }
+            let all: &[&str] = &["cli/src/chaos.rs", "cli/src/chaos", "chaos", "cluster"];
+            let reaches = if options.contains("--cluster") { all } else { &all[..3] };
+            Step { reaches, ..Step::srdma(command, keep) }
         })
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Run nothing: write the tables from the results that exist.
     #[arg(long, conflicts_with_all = ["quick", "full", "again"])]
     tables: bool,
-    /// Run nothing: print the results with their commands.
+    /// Run nothing: print the results with their commands, and whether they are of the present code.
     #[arg(long, conflicts_with_all = ["quick", "full", "again", "tables"])]
     list: bool,
 }
@@ -60,8 +60,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let jobs = selected(arguments)?;
     if arguments.list {
+        let (crates, present) = (Crates::of_workspace()?, result::tree_of_crates()?);
         for job in &jobs {
-            print(job)?;
+            print(job, &crates, &present)?;
         }
         return Ok(true);
     }
@@ -107,13 +108,23 @@ fn selected(arguments: &Arguments) -> Result<Vec<Job>> {
     Ok(all.into_iter().filter(is_wanted).collect())
 }
 
-/// A job's commands, and the trees on which they ran.
-fn print(job: &Job) -> Result<()> {
+/// A job's commands, the trees on which they ran, and whether their results hold.
+fn print(job: &Job, crates: &Crates, present: &str) -> Result<()> {
     println!("{} ({}): {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about);
     let stored = Stored::read(job.name)?;
-    for command in job.steps.iter().map(Step::command) {
-        let tree = stored.as_ref().and_then(|stored| stored.tree_of(&command));
-        println!("    {command}\n        {}", tree.map_or("no result".to_owned(), |tree| format!("tree {tree}")));
+    for step in &job.steps {
+        let command = step.command();
+        let state = match stored.as_ref().and_then(|stored| stored.tree_of(&command)) {
+            None => "no result".to_owned(),
+            Some(tree) => {
+                let holds = match job.is_of_parts() {
+                    true => reach::is_same(tree, present, &crates.reached(step.reaches)?)?,
+                    false => tree == present,
+                };
+                format!("tree {tree}{}", if holds { "" } else { ", of other code" })
+            }
+        };
+        println!("    {command}\n        {state}");
     }
     Ok(())
 }
@@ -295,11 +306,15 @@ mod tests {
             let value = serde_json::json!({ "target": "requests", "executions": 7, "per_second": 2 });
             (step.command(), with_tree(value, tree))
         };
-        let mut stored = Stored::new(&result::Present::of("0123456789"), vec![result(&job.steps[1], "fedcba9876")]);
+        let last = job.steps.len() - 1;
+        let mut stored = Stored::new(&result::Present::of("0123456789"), vec![result(&job.steps[last], "fedcba9876")]);
         let text = table_of(job.name, &stored).unwrap();
         assert!(text.contains("\n| `requests` | 7 | 2 | fedcba98 |\n"), "{text}");
-        assert!(text.ends_with(" 1 of 2 commands have not run since their code changed.\n"), "{text}");
-        stored.steps.insert(0, result(&job.steps[0], "fedcba9876"));
+        assert!(
+            text.ends_with(&format!(" {last} of {} commands have not run since their code changed.\n", last + 1)),
+            "{text}"
+        );
+        stored.steps.splice(0..0, job.steps[..last].iter().map(|step| result(step, "fedcba9876")));
         assert!(!table_of(job.name, &stored).unwrap().contains("have not run"));
         stored.steps.reverse();
         assert!(table_of(job.name, &stored).is_err(), "not in their order");

@@ -27,7 +27,7 @@ impl Present {
     pub(super) fn of_repository() -> Result<Self> {
         let changed = git(&["status", "--porcelain", "--", "crates", "scenarios", "Cargo.lock"])?;
         ensure!(changed.is_empty(), "commit these changes first, so that results belong to a commit:\n{changed}");
-        let (commit, tree) = (git(&["rev-parse", "HEAD"])?, git(&["rev-parse", "HEAD:crates"])?);
+        let (commit, tree) = (git(&["rev-parse", "HEAD"])?, tree_of_crates()?);
         Ok(Present { commit, tree, machine: machine() })
     }
 }
@@ -131,6 +131,11 @@ impl Stored {
         };
         format!("`cargo xtask evidence --only {name}`: commit {commit}, tree {tree} of crates/, {machine}.{missing}")
     }
+}
+
+/// The tree of crates/ in the last commit.
+pub(super) fn tree_of_crates() -> Result<String> {
+    git(&["rev-parse", "HEAD:crates"])
 }
 
 fn git(arguments: &[&str]) -> Result<String> {
