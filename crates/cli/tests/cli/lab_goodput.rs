@@ -77,7 +77,7 @@ fn of_unicast(lab: &Lab, hosts: &[&str], window: &str) -> f64 {
     });
     let sent: Vec<Value> = sent.collect();
     let received = receivers.into_iter().map(Receiver::ends).zip(sent).map(|(received, sent)| {
-        assert_eq!(received["sha256"], sent["sha256"]);
+        assert_eq!(received["sha256"], sent["sha256"].as_str().expect("a digest"));
         mbit_per_s(&received["seconds"])
     });
     received.fold(f64::INFINITY, f64::min)
