@@ -89,6 +89,9 @@ enum Update {
     Remove,
 }
 
+/// Levels of nodes that repair, at most, as in a node's own file: times of repair are multiplied by them (D300).
+const MAX_LEVELS: u32 = 255;
+
 /// Reason for which an entry is refused before the node checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum EntryError {
@@ -102,6 +105,8 @@ enum EntryError {
     SidInUse { group: u32, sid: Ipv6Addr, other: u32 },
     #[error("group {group} is held for store {held:016x}: remove it for that store first")]
     OtherStore { group: u32, held: u64 },
+    #[error("{levels} levels of repair in group {group}: expected {MAX_LEVELS} at most")]
+    Levels { group: u32, levels: u32 },
     #[error("epoch {epoch} of group {group} is older than epoch {newest}, which the node has")]
     Outdated { group: u32, epoch: u32, newest: u32 },
     #[error("epoch {epoch} of group {group} is known with another record")]
@@ -325,11 +330,14 @@ impl GroupTable {
         (table, answer)
     }
 
-    /// Checks that an entry uses the SIDs that the node has registered.
+    /// Checks that an entry uses the SIDs that the node has registered, and that its repair is within its limit.
     fn check(&self, entry: &GroupEntry, is_in_file: impl Fn(u32) -> bool) -> Result<(), EntryError> {
         let (group, sid) = (entry.id.0, entry.sid);
         if is_in_file(group) {
             return Err(EntryError::GroupInFile(group));
+        }
+        if let Some(levels) = entry.repair.as_ref().map(|repair| repair.levels).filter(|levels| *levels > MAX_LEVELS) {
+            return Err(EntryError::Levels { group, levels });
         }
         match entry.role {
             NodeRole::Edge if self.allowed.end_mt != Some(sid) => Err(EntryError::NotEndMt { group, sid }),

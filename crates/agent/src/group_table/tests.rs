@@ -3,9 +3,11 @@
 use super::*;
 use srdma_dataplane::{Node, NodeConfig};
 use srdma_group::{
-    Admission, Lifecycle, Newcomer, NodeIndex, Order, Policy, PsnOffset, Receiver, Record, Source, Tree, TreeNode,
+    Admission, Lifecycle, Newcomer, NodeIndex, Order, Policy, PsnOffset, Receiver, Record, RepairEntry, Source, Tree,
+    TreeNode,
 };
 use srdma_wire::{PathMtu, Psn, Qpn};
+use std::time::Duration;
 
 /// Identity of the controller's store, and of another.
 const STORE: u64 = 1;
@@ -320,6 +322,24 @@ fn groups_of_another_store_are_left_alone() {
     let (entry, name) = self::entry(2, 1);
     let order = NodeOrder::Prepare { store: OTHER_STORE, name, entry, recovery_snapshot: None };
     assert_eq!(agent.execute(order), Some(NodeAnswer::Prepared { group: 7, name }), "its number may be used again");
+}
+
+/// D300: the node multiplies times by the levels of its repair.
+#[test]
+fn entries_with_too_many_levels_of_repair_are_refused() {
+    let mut agent = Agent::new(2);
+    let (plain, name) = entry(2, 1);
+    let with = |levels: u32| {
+        let repair = RepairEntry { window_packets: 128, parent_repairs: true, children: vec![true, false], levels };
+        let policy = Policy { t_hold: Duration::from_nanos(u64::MAX), ..plain.policy };
+        let entry = Box::new(GroupEntry { repair: Some(repair), policy, ..(*plain).clone() });
+        NodeOrder::Prepare { store: STORE, name, entry, recovery_snapshot: None }
+    };
+    let reason = "2147483648 levels of repair in group 7: expected 255 at most".to_owned();
+    assert_eq!(agent.execute(with(1 << 31)), Some(NodeAnswer::Refused { group: 7, name, reason }));
+    assert_eq!(agent.execute(with(255)), Some(NodeAnswer::Prepared { group: 7, name }));
+    let commit = NodeOrder::Commit { store: STORE, group: 7, name, is_first: false };
+    assert_eq!(agent.execute(commit), Some(NodeAnswer::Committed { group: 7, name }));
 }
 
 /// Entries must use the SIDs that the node has registered, and no group of the node's own file.
