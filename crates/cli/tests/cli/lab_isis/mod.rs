@@ -1,6 +1,7 @@
 //! Nodes and FRR's isisd: routes come from IS-IS alone. The lab `isis-frr` has FRR between two nodes.
 
 mod area;
+mod frr_outage;
 mod lan;
 mod levels;
 mod ring;

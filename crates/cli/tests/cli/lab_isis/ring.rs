@@ -84,13 +84,18 @@ impl Lab {
         set_link(self, false);
         let output = ping.wait_with_output().expect("it ends");
         set_link(self, true);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let replies = text.lines().filter(|line| line.contains("icmp_seq="));
-        let times: Vec<f64> =
-            replies.filter_map(|line| line.strip_prefix('[')?.split(']').next()?.parse().ok()).collect();
-        let gaps = times.windows(2).map(|pair| ((pair[1] - pair[0]) * 1000.0) as u64);
-        (gaps.max().unwrap_or_else(|| panic!("{text}")), PACKETS.parse::<usize>().expect("a number") - times.len())
+        let (silent_ms, replies) = silence(&String::from_utf8_lossy(&output.stdout));
+        (silent_ms, PACKETS.parse::<usize>().expect("a number") - replies)
     }
+}
+
+/// The longest time without a reply in what `ping -D` has printed, in milliseconds, and the number of replies.
+#[track_caller]
+pub(super) fn silence(text: &str) -> (u64, usize) {
+    let replies = text.lines().filter(|line| line.contains("icmp_seq="));
+    let times: Vec<f64> = replies.filter_map(|line| line.strip_prefix('[')?.split(']').next()?.parse().ok()).collect();
+    let gaps = times.windows(2).map(|pair| ((pair[1] - pair[0]) * 1000.0) as u64);
+    (gaps.max().unwrap_or_else(|| panic!("{text}")), times.len())
 }
 
 impl Lab {
