@@ -45,7 +45,8 @@ const CONTROLLER: [&str; 4] = [
 ];
 const PLACE: &str = "run --release --locked -p srdma-placement --example place";
 const ISIS: &str = "test --release --locked -p srdma-node --test node -- --ignored a_thousand_systems_at_rest";
-const RECOVERY: [&str; 7] = [
+const RECOVERY: [&str; 8] = [
+    "test --locked -p srdma-cli --test cli -- --ignored frr_goes_around_a_dead_spine",
     "test --locked -p srdma-cli --test cli -- --ignored equal_paths_go_around_a_dead_transit_node",
     "test --locked -p srdma-cli --test cli -- --ignored routes_of_isis_go_around_a_dead_transit_node",
     "test --locked -p srdma-cli --test cli -- --ignored lab_bfd::replicating",
@@ -146,7 +147,9 @@ fn gloo() -> Job {
 
 #[cfg(test)]
 mod tests {
+    use super::super::result::Stored;
     use super::*;
+    use crate::tree::Tree;
     use serde_json::json;
 
     #[test]
@@ -171,6 +174,29 @@ mod tests {
             "{table}"
         );
         assert!(of_peers(&[json!({ "peer": "VPP", "is_measured": false })]).is_err());
+    }
+
+    /// The outages of scenarios are those of the labs, in whole milliseconds around them.
+    #[test]
+    fn measured_outages_of_scenarios_are_those_of_the_result() {
+        let tree = Tree::of_repository().unwrap();
+        let stored = Stored::of_tree(&tree, "recovery").unwrap().unwrap();
+        let figures = stored.steps.iter().flat_map(|(_, result)| match result {
+            Value::Array(figures) => figures.clone(),
+            one => vec![one.clone()],
+        });
+        let figures: Vec<Figure> = figures.map(|figure| serde_json::from_value(figure).unwrap()).collect();
+        for (file, begin) in [("frr", "dead spine"), ("bfd-transit", "dead transit node")] {
+            let path = format!("scenarios/measured/{file}.toml");
+            let text = std::fs::read_to_string(Tree::root().join(&path)).unwrap();
+            let outages = text.parse::<toml::Table>().unwrap()["outage_us"].as_array().unwrap().clone();
+            let outages: Vec<i64> = outages.iter().map(|outage| outage.as_integer().unwrap()).collect();
+            let measured = figures.iter().filter(|figure| figure.what.starts_with(begin));
+            let of = |value: f64, round: fn(f64) -> f64| round(value) as i64 * 1000;
+            let least = measured.clone().map(|figure| of(figure.least, f64::floor)).min().unwrap();
+            let most = measured.map(|figure| of(figure.most, f64::ceil)).max().unwrap();
+            assert_eq!(outages, [least, most], "{path}: outage_us of docs/results/recovery.json");
+        }
     }
 
     #[test]
