@@ -77,7 +77,8 @@ impl Programs {
         command.args(step.arguments()).current_dir(Tree::root()).stdin(Stdio::null());
         let output = command.output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}: {}", output.status, without_progress(&stderr));
+        let printed = end_of(&output.stdout);
+        ensure!(output.status.success(), "{}: {}\n{printed}", output.status, without_progress(&stderr));
         match step.program {
             Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
             Program::Callgrind => instructions::counts(&counted),
@@ -87,6 +88,12 @@ impl Programs {
             }
         }
     }
+}
+
+/// The last octets of an output, which say what has failed where a command reports failures in its result.
+fn end_of(output: &[u8]) -> String {
+    const OCTETS: usize = 4_000;
+    String::from_utf8_lossy(&output[output.len().saturating_sub(OCTETS)..]).into_owned()
 }
 
 /// The lines of an error output that are not about the progress of libFuzzer.
@@ -158,6 +165,13 @@ mod tests {
         assert_eq!(documents(b"{\"a\": 1}\n").unwrap(), json!({ "a": 1 }));
         assert_eq!(documents(b"{\"a\": 1}\n{\"a\": 2}\n").unwrap(), json!([{ "a": 1 }, { "a": 2 }]));
         assert!(documents(b"").is_err() && documents(b"table\n").is_err());
+    }
+
+    #[test]
+    fn the_end_of_an_output_is_shown() {
+        let output = [vec![b'a'; 5_000], b"\"failures\": [1]".to_vec()].concat();
+        assert!(end_of(&output).ends_with("a\"failures\": [1]") && end_of(&output).len() == 4_000);
+        assert_eq!(end_of(b"short"), "short");
     }
 
     #[test]
