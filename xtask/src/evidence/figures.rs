@@ -8,19 +8,12 @@ use srdma_figures::{Figure, shown};
 use std::fmt::Write;
 
 pub(super) fn jobs() -> Vec<Job> {
-    let measured = |name, about, commands: &[&str]| Job {
-        name,
-        about,
-        is_quick: false,
-        steps: commands.iter().map(|command| Step::measured(*command)).collect(),
-        table: of_figures,
+    let job = |name, about, steps, table| Job { name, about, is_quick: false, steps, table };
+    let measured = |name, about, commands: &[&str]| {
+        job(name, about, commands.iter().map(|command| Step::measured(*command)).collect(), of_figures)
     };
-    let peer = |name, about, arguments: &str| Job {
-        name,
-        about,
-        is_quick: false,
-        steps: vec![Step { program: Program::Xtask, ..Step::srdma(arguments, &[]) }],
-        table: of_peers,
+    let peer = |name, about, arguments: &str| {
+        job(name, about, vec![Step { program: Program::Xtask, ..Step::srdma(arguments, &[]) }], of_peers)
     };
     vec![
         measured("controller", "response times of the controller, and its cost at rest", &CONTROLLER),
@@ -59,22 +52,25 @@ const GOODPUT: &str = "test --locked -p srdma-cli --test cli -- --ignored a_grou
 const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
 const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
 
+/// What a command has printed or reported: one document is no array.
+fn rows(result: &Value) -> &[Value] {
+    result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice)
+}
+
 /// A row for each figure of each command.
 fn of_figures(results: &[Value]) -> Result<String> {
     let mut table = head(&["what", "unit", "least", "median", "p99", "most", "of"]);
     for result in results {
-        let figures = match result {
-            Value::Array(figures) => figures.as_slice(),
-            one => std::slice::from_ref(one),
-        };
+        let figures = rows(result);
         ensure!(!figures.is_empty(), "a command has reported no figures");
         for figure in figures {
             let figure: Figure = serde_json::from_value(figure.clone())?;
             let Figure { what, unit, count, .. } = &figure;
-            let cells = [figure.least, figure.median, figure.p99, figure.most].map(shown);
-            let cells = if *count == 1 { [const { String::new() }; 4] } else { cells };
+            let [least, p99, most] = match count {
+                1 => [const { String::new() }; 3],
+                _ => [figure.least, figure.p99, figure.most].map(shown),
+            };
             let median = shown(figure.median);
-            let [least, _, p99, most] = cells;
             let _ = writeln!(table, "| {what} | {unit} | {least} | {median} | {p99} | {most} | {count} |");
         }
     }
@@ -87,7 +83,8 @@ fn of_peers(results: &[Value]) -> Result<String> {
         ["case", "unit", "ours: least, median", "the peer's", "ratio of the least", "of the medians", "rounds"];
     let mut table = head(&[&["peer"], &columns[..]].concat());
     for result in results {
-        let rows = if result.is_array() { array(result, "")? } else { std::slice::from_ref(result) };
+        let rows = rows(result);
+        ensure!(!rows.is_empty(), "a peer has no rows");
         for row in rows {
             let pair = |of: &str| {
                 Ok::<_, anyhow::Error>([number(row, &format!("/{of}/least"))?, number(row, &format!("/{of}/median"))?])
@@ -181,11 +178,8 @@ mod tests {
     fn measured_outages_of_scenarios_are_those_of_the_result() {
         let tree = Tree::of_repository().unwrap();
         let stored = Stored::of_tree(&tree, "recovery").unwrap().unwrap();
-        let figures = stored.steps.iter().flat_map(|(_, result)| match result {
-            Value::Array(figures) => figures.clone(),
-            one => vec![one.clone()],
-        });
-        let figures: Vec<Figure> = figures.map(|figure| serde_json::from_value(figure).unwrap()).collect();
+        let figures = stored.steps.iter().flat_map(|(_, result)| rows(result));
+        let figures: Vec<Figure> = figures.map(|figure| serde_json::from_value(figure.clone()).unwrap()).collect();
         for (file, begin) in [("frr", "dead spine"), ("bfd-transit", "dead transit node")] {
             let path = format!("scenarios/measured/{file}.toml");
             let text = std::fs::read_to_string(Tree::root().join(&path)).unwrap();

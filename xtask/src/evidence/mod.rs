@@ -117,16 +117,18 @@ fn print(job: &Job, crates: &Crates, present: &str) -> Result<()> {
         let state = match stored.as_ref().and_then(|stored| stored.tree_of(&command)) {
             None => "no result".to_owned(),
             Some(tree) => {
-                let holds = match job.is_of_parts() {
-                    true => reach::is_same(tree, present, &crates.reached(step.reaches)?)?,
-                    false => tree == present,
-                };
+                let holds = if job.is_of_parts() { holds(step, tree, present, crates)? } else { tree == present };
                 format!("tree {tree}{}", if holds { "" } else { ", of other code" })
             }
         };
         println!("    {command}\n        {state}");
     }
     Ok(())
+}
+
+/// Whether what a part reaches has not changed since the tree of its run.
+fn holds(step: &Step, tree: &str, present: &str, crates: &Crates) -> Result<bool> {
+    reach::is_same(tree, present, &crates.reached(step.reaches)?)
 }
 
 /// Runs the steps of a job, but for those that an earlier run with the same code has finished. A job of parts is stored
@@ -188,7 +190,7 @@ impl Partial {
             let command = step.command();
             let Some(value) = earlier.and_then(|earlier| earlier.result_of(&command)) else { continue };
             let Some(tree) = value["tree"].as_str() else { continue };
-            if reach::is_same(tree, &present.tree, &crates.reached(step.reaches)?)? {
+            if holds(step, tree, &present.tree, &crates)? {
                 done.insert(command, value.clone());
             }
         }

@@ -1,5 +1,6 @@
 //! What a result depends on: crates of the workspace and those that they use, as git has them.
 
+use super::result::git;
 use crate::external::cargo;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
@@ -87,13 +88,8 @@ pub(super) fn is_same(earlier: &str, present: &str, paths: &BTreeSet<String>) ->
 
 /// What a manifest of a tree says of programs; `None` if the tree does not have it.
 fn manifest(tree: &str, path: &str) -> Result<Option<toml::Table>> {
-    let mut git = Command::new("git");
-    let output = git.args(["show", &format!("{tree}:{path}")]).current_dir(Tree::root()).output();
-    let output = output.context("cannot start git")?;
-    if !output.status.success() {
-        return Ok(None);
-    }
-    of_programs(std::str::from_utf8(&output.stdout)?).with_context(|| path.to_owned()).map(Some)
+    let Ok(text) = git(&["show", &format!("{tree}:{path}")]) else { return Ok(None) };
+    of_programs(&text).with_context(|| path.to_owned()).map(Some)
 }
 
 fn of_programs(manifest: &str) -> Result<toml::Table> {

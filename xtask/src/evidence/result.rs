@@ -138,7 +138,8 @@ pub(super) fn tree_of_crates() -> Result<String> {
     git(&["rev-parse", "HEAD:crates"])
 }
 
-fn git(arguments: &[&str]) -> Result<String> {
+/// What git prints.
+pub(super) fn git(arguments: &[&str]) -> Result<String> {
     let output = Command::new("git").args(arguments).current_dir(Tree::root()).output().context("cannot start git")?;
     ensure!(output.status.success(), "git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
