@@ -56,7 +56,7 @@ pub use resume::Resumption;
 use crate::group::{Group, GroupError, Join, Record};
 use crate::name::EntryName;
 use crate::safeguard::Safeguard;
-use change::{Waiting, Wanted, check_eviction, is_over};
+use change::{Waiting, Wanted, check_eviction, is_over, is_receiver};
 use member::{Effect, Member, Presence, Reply, Step, Verification};
 use srdma_wire::Psn;
 use stages::Before;
@@ -210,11 +210,17 @@ impl Lifecycle {
             return Ok(());
         }
         let group = self.latest()?;
-        let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
-        let members: BTreeSet<Ipv6Addr> = members.into_iter().chain(self.waiting.newcomers()).collect();
-        let waiting = self.waiting.evictions().into_iter().filter(|receiver| members.contains(receiver));
-        let gone = waiting.chain(receivers.iter().copied()).collect();
-        check_eviction(&members, group.record().policy.min_receivers, &gone)?;
+        let newcomers = self.waiting.newcomers();
+        let is_known = |address: &&Ipv6Addr| is_receiver(group, **address) || newcomers.contains(*address);
+        if let Some(unknown) = receivers.iter().find(|address| !is_known(address)) {
+            return Err(ChangeError::NotAReceiver(*unknown));
+        }
+        // Newcomers do not count, which may wait for a source that a dead receiver keeps from becoming quiet. Nor do
+        // those that a change in progress adds, which may be aborted.
+        let gone: BTreeSet<Ipv6Addr> = self.waiting.evictions().union(&receivers).copied().collect();
+        for group in self.stored.iter().chain([group]) {
+            check_eviction(group, &gone)?;
+        }
         self.want(Wanted::Evict(receivers))
     }
 

@@ -9,6 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+/// A module of a crate that few of those name which use the crate. Its folder and its file are below crates/.
+struct Module {
+    path: &'static str,
+    named_by: &'static [&'static str],
+}
+
+/// Nodes have entries of groups, and no lifecycle.
+const LIFECYCLE: Module = Module { path: "group/src/lifecycle", named_by: &["chaos", "controller-core"] };
+
 /// The folders below crates/ and, for each, those that it uses outside of its tests.
 pub(super) struct Crates {
     uses: BTreeMap<String, Vec<String>>,
@@ -38,7 +47,7 @@ impl Crates {
     }
 
     /// `paths`, below crates/, and the folders of all crates that those among them use.
-    pub(super) fn reached(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
+    pub(super) fn reached(&self, paths: &[&str]) -> Result<Reached> {
         let mut reached = BTreeSet::new();
         let mut next: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while let Some(path) = next.pop() {
@@ -48,7 +57,28 @@ impl Crates {
             }
             reached.insert(path);
         }
-        Ok(reached)
+        Ok(Reached(reached))
+    }
+}
+
+/// Files and folders below crates/, of which a program is made.
+#[derive(Debug)]
+pub(super) struct Reached(BTreeSet<String>);
+
+impl Reached {
+    /// Whether it has all of this crate.
+    #[cfg(test)]
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    /// Whether a file of a crate that it has is part of it. Tests, examples and benchmarks are not.
+    fn has(&self, path: &str) -> bool {
+        let is_of_lifecycle = path.strip_prefix(LIFECYCLE.path).is_some_and(|rest| rest.starts_with(['/', '.']));
+        match path.split('/').collect::<Vec<_>>()[..] {
+            [_, "tests" | "examples" | "benches", ..] => false,
+            _ => !is_of_lifecycle || LIFECYCLE.named_by.iter().any(|user| self.0.contains(*user)),
+        }
     }
 }
 
@@ -62,24 +92,19 @@ fn folder(path: &Path) -> Option<String> {
     is_crate.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
 }
 
-/// Whether a program made of these paths is the same in two trees of crates/; not if git does not have one of them.
-/// Tests, examples and benchmarks of a crate are part of none.
-pub(super) fn is_same(earlier: &str, present: &str, paths: &BTreeSet<String>) -> Result<bool> {
+/// Whether a program is the same in two trees of crates/; not if git does not have one of them.
+pub(super) fn is_same(earlier: &str, present: &str, program: &Reached) -> Result<bool> {
     let mut git = Command::new("git");
-    git.args(["diff-tree", "-r", "--name-only", earlier, present, "--"]).args(paths).current_dir(Tree::root());
+    git.args(["diff-tree", "-r", "--name-only", earlier, present, "--"]).args(&program.0).current_dir(Tree::root());
     let output = git.output().context("cannot start git")?;
     match output.status.code() {
         Some(0) => {}
         Some(128) => return Ok(false),
         other => bail!("git diff-tree ended with {other:?}"),
     }
-    for path in std::str::from_utf8(&output.stdout)?.lines() {
-        let is_same = match path.split('/').collect::<Vec<_>>()[..] {
-            [_, "tests" | "examples" | "benches", ..] => true,
-            [_, "Cargo.toml"] => manifest(earlier, path)? == manifest(present, path)?,
-            _ => false,
-        };
-        if !is_same {
+    for path in std::str::from_utf8(&output.stdout)?.lines().filter(|path| program.has(path)) {
+        let is_manifest = path.split('/').nth(1) == Some("Cargo.toml");
+        if !is_manifest || manifest(earlier, path)? != manifest(present, path)? {
             return Ok(false);
         }
     }
@@ -115,7 +140,7 @@ mod tests {
         let packages = [package("node", &node), package("wire", &[]), package("rc", &[]), xtask];
         let crates = Crates::of_metadata(&json!({ "packages": packages })).unwrap();
         let reached = crates.reached(&["node", "fuzz-targets/src/node"]).unwrap();
-        assert_eq!(reached.into_iter().collect::<Vec<_>>(), ["fuzz-targets/src/node", "node", "wire"]);
+        assert_eq!(reached.0.into_iter().collect::<Vec<_>>(), ["fuzz-targets/src/node", "node", "wire"]);
         assert!(crates.reached(&["nodes"]).unwrap_err().to_string().contains("crates/nodes"));
     }
 
@@ -128,11 +153,58 @@ mod tests {
             String::from_utf8(output.stdout).unwrap().trim().to_owned()
         };
         let (crates, xtask) = (tree("HEAD:crates"), tree("HEAD:xtask"));
-        let of = |path: &str| BTreeSet::from([path.to_owned()]);
+        let of = |path: &str| Reached(BTreeSet::from([path.to_owned()]));
         assert!(is_same(&crates, &crates, &of("wire")).unwrap());
         assert!(!is_same(&crates, &xtask, &of("src")).unwrap());
         assert!(is_same(&crates, &xtask, &of("neither-has-it")).unwrap());
         assert!(!is_same("0123456789012345678901234567890123456789", &crates, &of("wire")).unwrap());
+    }
+
+    #[test]
+    fn programs_that_do_not_name_a_module_do_not_have_it() {
+        let of = |names: &[&str]| Reached(names.iter().map(|name| (*name).to_owned()).collect());
+        let [node, controller] = [of(&["node", "group"]), of(&["controller-core", "group"])];
+        for path in ["group/src/lifecycle.rs", "group/src/lifecycle/draft.rs"] {
+            assert!(!node.has(path) && controller.has(path), "{path}");
+        }
+        assert!(node.has("group/src/group.rs") && node.has("group/src/lifecycles.rs"));
+        assert!(!controller.has("group/tests/group/main.rs"));
+    }
+
+    /// What lib.rs exports from a module is named by these crates, and the other modules of its own do not name it.
+    #[test]
+    fn modules_are_named_by_the_crates_of_the_list() {
+        let (tree, module) = (Tree::of_repository().unwrap(), Path::new("crates").join(LIFECYCLE.path));
+        let words = |text: &str| -> BTreeSet<String> {
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+            words.map(str::to_owned).collect()
+        };
+        let library = module.with_file_name("lib.rs");
+        let library = tree.files.iter().find(|file| Path::new(&file.path) == library).unwrap();
+        let exports = library.text.split("pub use lifecycle::").nth(1).unwrap().split(';').next().unwrap();
+        let exports = words(exports);
+        assert!(exports.contains("Lifecycle") && exports.contains("Order"));
+        let mut named_by = BTreeSet::new();
+        for file in &tree.files {
+            let Some((name, path)) = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
+                continue;
+            };
+            // Up to the end of the line, or of the list in braces; `*` is all that the file names.
+            let uses = file.text.split("srdma_group::").skip(1).map(|rest| match rest.strip_prefix('{') {
+                Some(list) => list.split('}').next().unwrap_or(list),
+                None if rest.starts_with('*') => &file.text,
+                None => rest.lines().next().unwrap_or(rest),
+            });
+            let uses: BTreeSet<String> = uses.flat_map(words).collect();
+            if !uses.is_disjoint(&exports) && !path.contains("tests") {
+                named_by.insert(name);
+            }
+            if name == "group" && path != "lib.rs" && !Path::new(&file.path).starts_with(&module) {
+                let is_own = Path::new(&file.path) == module.with_extension("rs");
+                assert!(is_own || !words(&file.text).contains("lifecycle"), "{}", file.path);
+            }
+        }
+        assert_eq!(named_by, LIFECYCLE.named_by.iter().copied().collect());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Changes that can be requested, those that wait, and the reasons for rejecting one.
 
-use crate::group::{GroupError, Receiver};
+use crate::group::{Group, GroupError, Receiver, Record};
 use crate::lists::ReceiverRegion;
 use crate::psn_offset::PsnOffset;
 use crate::tree::{NodeRole, Tree, TreeError};
@@ -401,16 +401,15 @@ pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
     receiver.joined.is_some_and(|join| psn.distance_from(join.psn) >= JOIN_OVER)
 }
 
-/// Checks that enough of these members remain without the receivers (D25).
-pub(super) fn check_eviction(
-    members: &BTreeSet<Ipv6Addr>,
-    min_receivers: u32,
-    receivers: &BTreeSet<Ipv6Addr>,
-) -> Result<(), ChangeError> {
-    if let Some(unknown) = receivers.difference(members).next() {
-        return Err(ChangeError::NotAReceiver(*unknown));
-    }
-    let left = members.len() - receivers.len();
-    let least = (min_receivers as usize).max(1);
-    if left < least { Err(ChangeError::TooFew { left, least }) } else { Ok(()) }
+/// Whether this is the address of a receiver of the group.
+pub(super) fn is_receiver(group: &Group, address: Ipv6Addr) -> bool {
+    group.record().receivers.iter().any(|receiver| receiver.address == address)
+}
+
+/// Checks that enough receivers of the group remain (D25).
+pub(super) fn check_eviction(group: &Group, gone: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
+    let Record { receivers, policy, .. } = group.record();
+    let left = receivers.iter().filter(|receiver| !gone.contains(&receiver.address)).count();
+    let least = (policy.min_receivers as usize).max(1);
+    if left < receivers.len().min(least) { Err(ChangeError::TooFew { left, least }) } else { Ok(()) }
 }

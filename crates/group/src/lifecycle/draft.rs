@@ -1,6 +1,8 @@
 //! Draft of the next epoch's record, from that of the last.
 
-use super::change::{ChangeError, Move, NewNode, Newcomer, Rehoming, Replacement, Wanted, check_eviction, is_over};
+use super::change::{
+    ChangeError, Move, NewNode, Newcomer, Rehoming, Replacement, Wanted, check_eviction, is_over, is_receiver,
+};
 use crate::group::{Group, Join, Receiver, Record};
 use crate::tree::{NodeIndex, NodeRole, Tree, TreeNode};
 use srdma_wire::Psn;
@@ -35,9 +37,10 @@ pub(super) fn after(
     let mut draft = Draft::new(group, epoch);
     match wanted {
         Wanted::Evict(receivers) => {
-            let record = group.record();
-            let members = record.receivers.iter().map(|receiver| receiver.address).collect();
-            check_eviction(&members, record.policy.min_receivers, receivers)?;
+            if let Some(unknown) = receivers.iter().find(|address| !is_receiver(group, **address)) {
+                return Err(ChangeError::NotAReceiver(*unknown));
+            }
+            check_eviction(group, receivers)?;
             draft.evict(receivers);
         }
         Wanted::Rehome { rehoming, of_epoch } => {

@@ -1,6 +1,6 @@
 //! Progress of a lifecycle: phases that wait for no reply, and their orders.
 
-use super::change::{ChangeError, Wanted};
+use super::change::{ChangeError, Wanted, is_receiver};
 use super::member::{Member, Presence, Step};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, Source, draft, stages};
@@ -199,15 +199,14 @@ impl Lifecycle {
             return false;
         }
         let Some(group) = &self.stored else { return false };
-        let is_member = |address: &Ipv6Addr| group.record().receivers.iter().any(|one| one.address == *address);
-        self.waiting.separate_evictions(is_member);
+        self.waiting.separate_evictions(|address| is_receiver(group, *address));
         if let Some(headend) = self.unverified_headend() {
             self.blocked_by.insert(headend);
             return false;
         }
         let epoch = self.next_epoch();
         let renewed: BTreeSet<Ipv6Addr> = self.unrenewed().collect();
-        // Too few receivers may be left, or one may be unknown, because those that were to join have not joined yet.
+        // A receiver may be unknown because it has not joined yet.
         let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
@@ -215,7 +214,7 @@ impl Lifecycle {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet, &renewed));
-            if matches!(after, Err(ChangeError::TooFew { .. } | ChangeError::NotAReceiver(_))) && joins_wait {
+            if matches!(after, Err(ChangeError::NotAReceiver(_))) && joins_wait {
                 continue;
             }
             let blockers = after.as_ref().map(|after| self.blockers(after)).unwrap_or_default();

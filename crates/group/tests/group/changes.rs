@@ -145,6 +145,44 @@ fn an_eviction_overtakes_a_join_that_waits() {
         ");
 }
 
+/// D25: a receiver that has not joined takes no receiver's place. It may wait for a source that a dead receiver keeps from
+/// becoming quiet, so that an eviction that counted on it would wait as well.
+#[test]
+fn receivers_that_have_not_joined_do_not_count() {
+    let mut record = record();
+    record.policy.min_receivers = 3;
+    let (mut lifecycle, mut fleet) = running_with(record);
+    let (refused, unknown) = (ChangeError::TooFew { left: 2, least: 3 }, ChangeError::NotAReceiver);
+    lifecycle.join(vec![newcomer(6, 2)], vec![], None).unwrap();
+    for number in [1, 2] {
+        lifecycle.evict(&[receiver_address(number)]).unwrap();
+    }
+    assert_eq!(lifecycle.evict(&[receiver_address(3)]), Err(refused.clone()));
+    assert_eq!(lifecycle.evict(&[receiver_address(7)]), Err(unknown(receiver_address(7))));
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        pause 1, prepare N1 2, prepare N6 2, store 2, commit N6 2, commit N1 2, evicted R1
+        changed 2, prepare N4 3, prepare N6 3, store 3, commit N6 3, commit N4 3, remove N1 3
+        evicted R2, changed 3, prepare N2 4, prepare N6 4, store 4, commit N2 4, commit N6 4
+        changed 4, ready 1
+        ");
+    // Its join is in progress, but may be aborted.
+    lifecycle.join(vec![newcomer(7, 2)], vec![], None).unwrap();
+    lifecycle.quiescent(2, Psn::new(900), 7);
+    assert!(!lifecycle.is_between_changes());
+    lifecycle.evict(&[receiver_address(3)]).unwrap();
+    assert_eq!(lifecycle.evict(&[receiver_address(4)]), Err(refused));
+    // It may leave before that.
+    lifecycle.evict(&[receiver_address(7)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        pause 2, prepare N2 5, prepare N6 5, store 5, commit N2 5, commit N6 5, changed 5
+        prepare N2 6, prepare N6 6, store 6, commit N6 6, commit N2 6, evicted R3, evicted R7
+        changed 6, ready 2
+        ");
+    assert!(lifecycle.is_steady());
+}
+
 /// D30: waiting joins are aborted and reported; a source that reports later is released.
 #[test]
 fn joins_that_wait_for_a_silent_source_are_aborted() {
