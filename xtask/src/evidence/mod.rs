@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Run nothing: write the tables from the results that exist.
     #[arg(long, conflicts_with_all = ["quick", "full", "again"])]
     tables: bool,
-    /// Run nothing: print the results with their commands, and whether they are of the present code.
+    /// Run nothing: print how many commands of each result have run on the present code; with --only, which.
     #[arg(long, conflicts_with_all = ["quick", "full", "again", "tables"])]
     list: bool,
 }
@@ -62,7 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.list {
         let (crates, present) = (Crates::of_workspace()?, result::tree_of_crates()?);
         for job in &jobs {
-            print(job, &crates, &present)?;
+            let states = states(job, &crates, &present)?;
+            match arguments.only.as_slice() {
+                [] => println!("{}", summary(job, &states)),
+                _ => print(job, &states),
+            }
         }
         return Ok(true);
     }
@@ -108,22 +112,51 @@ fn selected(arguments: &Arguments) -> Result<Vec<Job>> {
     Ok(all.into_iter().filter(is_wanted).collect())
 }
 
-/// A job's commands, the trees on which they ran, and whether their results hold.
-fn print(job: &Job, crates: &Crates, present: &str) -> Result<()> {
-    println!("{} ({}): {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about);
+/// Whether a command has a result.
+enum State {
+    Missing,
+    /// Of the present code, as far as the command reaches it: the tree of its run.
+    Holds(String),
+    OfOtherCode(String),
+}
+
+/// The states of a job's commands.
+fn states(job: &Job, crates: &Crates, present: &str) -> Result<Vec<State>> {
     let stored = Stored::read(job.name)?;
-    for step in &job.steps {
-        let command = step.command();
-        let state = match stored.as_ref().and_then(|stored| stored.tree_of(&command)) {
-            None => "no result".to_owned(),
-            Some(tree) => {
-                let holds = if job.is_of_parts() { holds(step, tree, present, crates)? } else { tree == present };
-                format!("tree {tree}{}", if holds { "" } else { ", of other code" })
-            }
+    let state = |step: &Step| {
+        let Some(tree) = stored.as_ref().and_then(|stored| stored.tree_of(&step.command())) else {
+            return Ok(State::Missing);
         };
-        println!("    {command}\n        {state}");
+        let holds = if job.is_of_parts() { holds(step, tree, present, crates)? } else { tree == present };
+        Ok(if holds { State::Holds(tree.to_owned()) } else { State::OfOtherCode(tree.to_owned()) })
+    };
+    job.steps.iter().map(state).collect()
+}
+
+/// A job, and how many of its commands are in each state.
+fn summary(job: &Job, states: &[State]) -> String {
+    let count = |is: fn(&State) -> bool| states.iter().filter(|state| is(state)).count();
+    let counts = [
+        (count(|state| matches!(state, State::Holds(_))), "of the present code"),
+        (count(|state| matches!(state, State::OfOtherCode(_))), "of other code"),
+        (count(|state| matches!(state, State::Missing)), "not run"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    format!("{:<27} {:<5}  {counts}: {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about)
+}
+
+/// A job's commands, the trees on which they ran, and whether their results hold.
+fn print(job: &Job, states: &[State]) {
+    println!("{}", summary(job, states));
+    for (step, state) in job.steps.iter().zip(states) {
+        let state = match state {
+            State::Missing => "no result".to_owned(),
+            State::Holds(tree) => format!("tree {tree}"),
+            State::OfOtherCode(tree) => format!("tree {tree}, of other code"),
+        };
+        println!("    {}\n        {state}", step.command());
     }
-    Ok(())
 }
 
 /// Whether what a part reaches has not changed since the tree of its run.
@@ -289,6 +322,16 @@ mod tests {
             assert!(!commands.is_empty() && commands.len() == job.steps.len(), "{}", job.name);
         }
         assert!(jobs.iter().any(|job| job.is_quick) && jobs.iter().any(|job| !job.is_quick));
+    }
+
+    #[test]
+    fn a_summary_counts_the_commands_by_state() {
+        let job = jobs::all().into_iter().find(|job| job.name == "end-to-end").unwrap();
+        let tree = || "0123456789".to_owned();
+        let text = summary(&job, &[State::Holds(tree()), State::Missing, State::Missing]);
+        let begin = format!("{:<27} quick  1 of the present code, 2 not run: ", "end-to-end");
+        assert_eq!(text, format!("{begin}{}", job.about));
+        assert!(summary(&job, &[State::OfOtherCode(tree())]).contains("quick  1 of other code: "));
     }
 
     /// Results of a job whose values are missing make no table.
