@@ -129,15 +129,11 @@ fn steps(Target { name, steps, executions, max_len, options, reaches }: &Target)
     (1..=*steps).map(move |seed| {
         // The first one begins anywhere.
         let seed = if seed == 1 { String::new() } else { format!("-seed={seed} ") };
-        Step {
-            program: Program::CargoFuzz(name),
-            arguments: format!(
-                "run -s none --no-trace-compares --features files {name} -- {seed}-max_len={max_len} \
-                 -runs={executions} -print_final_stats=1{options}"
-            ),
-            keep: &[],
-            reaches,
-        }
+        let arguments = format!(
+            "run -s none --no-trace-compares --features files {name} -- {seed}-max_len={max_len} -runs={executions} \
+             -print_final_stats=1{options}"
+        );
+        Step { program: Program::CargoFuzz(name), reaches, ..Step::srdma(arguments, &[]) }
     })
 }
 

@@ -34,11 +34,9 @@ const DEQUEUE: &str = "<srdma_dataplane::node::Node as srdma_frame::element::Ele
 const FRAME: &str = "srdma_bench::fixture::Fixture::frame";
 
 pub(super) fn job() -> Job {
-    let step = |case: &str| Step {
-        program: Program::Callgrind,
-        arguments: format!("bench dataplane --quick --repetitions 1 --case \"{case}\""),
-        keep: &[],
-        reaches: &[],
+    let step = |case: &str| {
+        let arguments = format!("bench dataplane --quick --repetitions 1 --case \"{case}\"");
+        Step { program: Program::Callgrind, ..Step::srdma(arguments, &[]) }
     };
     Job {
         name: "instructions",

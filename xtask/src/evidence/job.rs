@@ -35,11 +35,13 @@ pub(super) struct Step {
     /// Paths below crates/ on which the result depends, with the crates that these use; all, if there is none. A result
     /// of these has the tree of its own run, and holds until one of them changes.
     pub(super) reaches: &'static [&'static str],
+    /// How often it is run: a figure that a run reports with one value has one of each run.
+    pub(super) runs: u32,
 }
 
 impl Step {
     pub(super) fn srdma(arguments: impl Into<String>, keep: &'static [&'static str]) -> Self {
-        Step { program: Program::Srdma, arguments: arguments.into(), keep, reaches: &[] }
+        Step { program: Program::Srdma, arguments: arguments.into(), keep, reaches: &[], runs: 1 }
     }
 
     pub(super) fn example(package: &'static str, example: &'static str, arguments: impl Into<String>) -> Self {

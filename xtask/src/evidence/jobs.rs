@@ -229,11 +229,9 @@ fn selective_repeat() -> Job {
 fn model_checking(name: &'static str, is_quick: bool) -> Job {
     let suite =
         if is_quick { ["--small", "--repair --small", "--commit --small"] } else { ["--all", "--repair", "--commit"] };
-    let step = |suite: &str| Step {
-        program: Program::ModelCheck,
-        arguments: format!("{suite} --deepest --json"),
-        keep: &[],
-        reaches: &["model-check"],
+    let step = |suite: &str| {
+        let arguments = format!("{suite} --deepest --json");
+        Step { program: Program::ModelCheck, reaches: &["model-check"], ..Step::srdma(arguments, &[]) }
     };
     Job {
         name,

@@ -7,6 +7,7 @@ use crate::external::cargo;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
+use srdma_figures::Figure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -41,6 +42,16 @@ impl Programs {
 
     /// The result of a step, reduced to what it keeps.
     pub(super) fn run(&self, step: &Step) -> Result<Value> {
+        match step.runs {
+            1 => self.run_once(step),
+            runs => {
+                let results = (0..runs).map(|_| self.run_once(step)).collect::<Result<Vec<_>>>()?;
+                merged(&results).and_then(|figures| Ok(serde_json::to_value(figures)?))
+            }
+        }
+    }
+
+    fn run_once(&self, step: &Step) -> Result<Value> {
         let counted = self.folder.join("srdma.callgrind");
         let figures = self.folder.join("srdma.figures");
         let mut command = match step.program {
@@ -88,6 +99,22 @@ impl Programs {
             }
         }
     }
+}
+
+/// The figures of several runs of a command, each of one value a run.
+fn merged(results: &[Value]) -> Result<Vec<Figure>> {
+    let runs = results.iter().map(|result| serde_json::from_value::<Vec<Figure>>(result.clone()));
+    let runs = runs.collect::<Result<Vec<_>, _>>().context("a run has reported one figure, or none")?;
+    let first = runs.first().context("there is no run")?;
+    let of_all = first.iter().enumerate().map(|(at, figure)| {
+        let values = runs.iter().map(|run| {
+            let same =
+                run.get(at).filter(|other| (&other.what, &other.unit, other.count) == (&figure.what, &figure.unit, 1));
+            same.map(|other| other.median).with_context(|| format!("{}: no single value in each run", figure.what))
+        });
+        Ok(Figure::of(figure.what.clone(), &figure.unit, values.collect::<Result<Vec<_>>>()?))
+    });
+    of_all.collect()
 }
 
 /// The last octets of an output, which say what has failed where a command reports failures in its result.
@@ -165,6 +192,23 @@ mod tests {
         assert_eq!(documents(b"{\"a\": 1}\n").unwrap(), json!({ "a": 1 }));
         assert_eq!(documents(b"{\"a\": 1}\n{\"a\": 2}\n").unwrap(), json!([{ "a": 1 }, { "a": 2 }]));
         assert!(documents(b"").is_err() && documents(b"table\n").is_err());
+    }
+
+    #[test]
+    fn figures_of_runs_are_merged() {
+        let run = |values: [f64; 2]| {
+            let figures = values.map(|value| Figure::of(format!("of {}", value > 9.0), "s", [value]));
+            serde_json::to_value(figures).unwrap()
+        };
+        let figures = merged(&[run([2.0, 20.0]), run([1.0, 30.0]), run([3.0, 10.0])]).unwrap();
+        assert_eq!(
+            figures,
+            [Figure::of("of false", "s", [1.0, 2.0, 3.0]), Figure::of("of true", "s", [10.0, 20.0, 30.0])]
+        );
+        let of_two = serde_json::to_value([Figure::of("of false", "s", [1.0, 2.0])]).unwrap();
+        for other in [run([20.0, 2.0]), of_two, json!([]), json!({ "what": "of false" })] {
+            assert!(merged(&[run([2.0, 20.0]), other]).is_err());
+        }
     }
 
     #[test]
