@@ -16,7 +16,7 @@ const COMPARED: &str = "target/page";
 pub(crate) fn run(check: bool) -> Result<bool> {
     let root = Tree::root();
     let page = root.join("page");
-    npm(&page, &["ci", "--no-audit", "--no-fund"])?;
+    install()?;
     if !check {
         npm(&page, &["run", "build"])?;
         println!("{BUILT}");
@@ -41,6 +41,11 @@ pub(crate) fn test() -> Result<bool> {
     npm(&page, &["test"])?;
     npm(&page, &["run", "browser"])?;
     Ok(true)
+}
+
+/// Installs the packages that the build and the tests need.
+pub(crate) fn install() -> Result<()> {
+    npm(&Tree::root().join("page"), &["ci", "--no-audit", "--no-fund"])
 }
 
 fn npm(page: &Path, arguments: &[&str]) -> Result<()> {

@@ -107,7 +107,7 @@ const NODES: [Target; 2] = [
     Target { steps: 10, max_len: 384, ..target("workers", NODE) },
 ];
 
-pub(super) fn jobs() -> [Job; 6] {
+pub(super) fn jobs() -> [Job; 7] {
     let job = |name, about, targets: &[Target]| Job {
         name,
         about,
@@ -117,12 +117,24 @@ pub(super) fn jobs() -> [Job; 6] {
     };
     [
         job("fuzz-parsers", "executions of the fuzz targets that parse octets; needs cargo-fuzz", &PARSERS),
+        recordings(),
         job("fuzz-texts", "executions of the fuzz targets of texts and rows", &TEXTS),
         job("fuzz-protocols", "executions of the fuzz targets with the state of a protocol", &PROTOCOLS),
         job("fuzz-controller", "executions of the fuzz targets of controllers and agents", &CONTROL_PLANE),
         job("fuzz-node", "executions of the fuzz target of whole nodes", &NODES[..1]),
         job("fuzz-workers", "executions of the fuzz target of nodes with several workers", &NODES[1..]),
     ]
+}
+
+/// The page's reader of recordings is not of libFuzzer, whose two numbers its script prints.
+fn recordings() -> Job {
+    Job {
+        name: "fuzz-recordings",
+        about: "mutated recordings that the page opened; needs npm",
+        is_quick: false,
+        steps: vec![Step { program: Program::Page, ..Step::srdma("fuzz -- 10000000", &[]) }],
+        table: |results| table_of(results, "tree of page/src"),
+    }
 }
 
 fn steps(Target { name, steps, executions, max_len, options, reaches }: &Target) -> impl Iterator<Item = Step> {
@@ -139,8 +151,12 @@ fn steps(Target { name, steps, executions, max_len, options, reaches }: &Target)
 
 /// A row for each target: the executions of its steps together, the slowest one's rate, and all trees.
 fn table(results: &[Value]) -> Result<String> {
+    table_of(results, "tree of crates/")
+}
+
+fn table_of(results: &[Value], tree: &str) -> Result<String> {
     let results = run_parts(results)?;
-    let mut table = head(&["target", "executions without a failure", "per second", "tree of crates/"]);
+    let mut table = head(&["target", "executions without a failure", "per second", tree]);
     for of_target in results.chunk_by(|one, other| one["target"] == other["target"]) {
         let (mut executions, mut rate) = (0.0, f64::MAX);
         for result in of_target {

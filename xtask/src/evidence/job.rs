@@ -20,6 +20,8 @@ pub(super) enum Program {
     Cargo,
     /// `cargo xtask` with another chore.
     Xtask,
+    /// `npm` with a script of the controller's page; its result is the count of executions that it prints.
+    Page,
     /// `python3`, with `srdma` of the profile `release` in its path.
     Python,
 }
@@ -53,6 +55,11 @@ impl Step {
         Step { program: Program::Cargo, ..Step::srdma(arguments, &[]) }
     }
 
+    /// Whether its result has the tree of its own run.
+    pub(super) fn is_part(&self) -> bool {
+        !self.reaches.is_empty() || self.program == Program::Page
+    }
+
     /// The arguments, each by itself.
     pub(super) fn arguments(&self) -> Vec<&str> {
         let parts = self.arguments.split('"').enumerate();
@@ -74,6 +81,7 @@ impl Step {
             Program::CargoFuzz(_) => "cargo fuzz",
             Program::Cargo => "cargo",
             Program::Xtask => "cargo xtask",
+            Program::Page => "npm --prefix page run",
             Program::Python => "python3",
         };
         format!("{program} {}", self.arguments)
@@ -93,7 +101,7 @@ pub(super) struct Job {
 impl Job {
     /// Whether each of its commands has a result by itself, with its own tree.
     pub(super) fn is_of_parts(&self) -> bool {
-        self.steps.iter().any(|step| !step.reaches.is_empty())
+        self.steps.iter().any(Step::is_part)
     }
 }
 

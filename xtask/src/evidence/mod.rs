@@ -25,9 +25,10 @@ pub(crate) use table::{Marked, marked, write_into};
 
 use crate::tree::Tree;
 use anyhow::{Context, Result, ensure};
-use job::{Job, Step};
+use job::{Job, Program, Step};
 use programs::Programs;
 use reach::Crates;
+use result::Trees;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let jobs = selected(arguments)?;
     if arguments.list {
-        let (crates, present) = (Crates::of_workspace()?, result::tree_of_crates()?);
+        let (crates, present) = (Crates::of_workspace()?, Trees::of_repository()?);
         for job in &jobs {
             let states = states(job, &crates, &present)?;
             match arguments.only.as_slice() {
@@ -76,7 +77,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let programs = Programs::build(&jobs)?;
         for job in &jobs {
             let stored = Stored::read(job.name)?;
-            let is_present = |stored: &Stored| stored.tree == present.tree && stored.steps.len() == job.steps.len();
+            let is_present =
+                |stored: &Stored| stored.tree == present.trees.crates && stored.steps.len() == job.steps.len();
             if !arguments.again && stored.as_ref().is_some_and(is_present) {
                 println!("{}: there is a result of this tree", job.name);
                 continue;
@@ -121,13 +123,13 @@ enum State {
 }
 
 /// The states of a job's commands.
-fn states(job: &Job, crates: &Crates, present: &str) -> Result<Vec<State>> {
+fn states(job: &Job, crates: &Crates, present: &Trees) -> Result<Vec<State>> {
     let stored = Stored::read(job.name)?;
     let state = |step: &Step| {
         let Some(tree) = stored.as_ref().and_then(|stored| stored.tree_of(&step.command())) else {
             return Ok(State::Missing);
         };
-        let holds = if job.is_of_parts() { holds(step, tree, present, crates)? } else { tree == present };
+        let holds = if step.is_part() { holds(step, tree, present, crates)? } else { tree == present.crates };
         Ok(if holds { State::Holds(tree.to_owned()) } else { State::OfOtherCode(tree.to_owned()) })
     };
     job.steps.iter().map(state).collect()
@@ -160,8 +162,11 @@ fn print(job: &Job, states: &[State]) {
 }
 
 /// Whether what a part reaches has not changed since the tree of its run.
-fn holds(step: &Step, tree: &str, present: &str, crates: &Crates) -> Result<bool> {
-    reach::is_same(tree, present, &crates.reached(step.reaches)?)
+fn holds(step: &Step, tree: &str, present: &Trees, crates: &Crates) -> Result<bool> {
+    match step.program {
+        Program::Page => Ok(tree == present.tree_of(step)),
+        _ => reach::is_same(tree, present.tree_of(step), &crates.reached(step.reaches)?),
+    }
 }
 
 /// Runs the steps of a job, but for those that an earlier run with the same code has finished. A job of parts is stored
@@ -170,7 +175,7 @@ fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: O
     let of_parts = job.is_of_parts();
     let mut partial = match of_parts {
         true => Partial::of_what_holds(job, present, earlier)?,
-        false => Partial::read(job.name, &present.tree)?,
+        false => Partial::read(job.name, &present.trees.crates)?,
     };
     for (number, step) in job.steps.iter().enumerate() {
         let command = step.command();
@@ -180,7 +185,7 @@ fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: O
         let begin = Instant::now();
         let value = programs.run(step).with_context(|| command.clone())?;
         println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
-        partial.insert(&command, if of_parts { with_tree(value, &present.tree) } else { value })?;
+        partial.insert(&command, if of_parts { with_tree(value, present.trees.tree_of(step)) } else { value })?;
         if of_parts {
             partial.stored(job, present)?.write(job.name)?;
         }
@@ -223,7 +228,7 @@ impl Partial {
             let command = step.command();
             let Some(value) = earlier.and_then(|earlier| earlier.result_of(&command)) else { continue };
             let Some(tree) = value["tree"].as_str() else { continue };
-            if holds(step, tree, &present.tree, &crates)? {
+            if holds(step, tree, &present.trees, &crates)? {
                 done.insert(command, value.clone());
             }
         }

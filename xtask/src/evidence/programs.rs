@@ -4,6 +4,7 @@ use super::fuzz;
 use super::instructions;
 use super::job::{Job, Program, Step};
 use crate::external::cargo;
+use crate::page;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
@@ -19,7 +20,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Builds what the jobs need, in the profile `release`.
+    /// Builds what the jobs need, in the profile `release`, and installs the packages of the page's scripts.
     pub(super) fn build(jobs: &[Job]) -> Result<Self> {
         let mut built: BTreeSet<Vec<&str>> = BTreeSet::new();
         for step in jobs.iter().flat_map(|job| &job.steps) {
@@ -27,7 +28,7 @@ impl Programs {
                 Program::Srdma | Program::Callgrind | Program::Python => Some(vec!["srdma-cli"]),
                 Program::ModelCheck => Some(vec!["srdma-model-check"]),
                 Program::Example(package, example) => Some(vec![package, "--example", example]),
-                Program::CargoFuzz(_) | Program::Cargo | Program::Xtask => None,
+                Program::CargoFuzz(_) | Program::Cargo | Program::Page | Program::Xtask => None,
             });
         }
         for package in built {
@@ -35,6 +36,9 @@ impl Programs {
             build.args(["build", "--release", "--locked", "-p"]).args(&package).current_dir(Tree::root());
             let is_built = build.status().context("cannot start cargo")?.success();
             ensure!(is_built, "{} cannot be built", package.join(" "));
+        }
+        if jobs.iter().flat_map(|job| &job.steps).any(|step| step.program == Program::Page) {
+            page::install()?;
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Tree::root().join("target"), PathBuf::from);
         Ok(Programs { folder: target.join("release") })
@@ -76,6 +80,11 @@ impl Programs {
                 cargo.env(srdma_figures::FILE, &figures);
                 cargo
             }
+            Program::Page => {
+                let mut npm = Command::new("npm");
+                npm.args(["--prefix", "page", "run"]);
+                npm
+            }
             Program::Xtask => Command::new(std::env::current_exe()?),
             Program::Python => {
                 let mut python = Command::new("python3");
@@ -92,6 +101,7 @@ impl Programs {
         ensure!(output.status.success(), "{}: {}\n{printed}", output.status, without_progress(&stderr));
         match step.program {
             Program::CargoFuzz(target) => fuzz::executions(target, &stderr),
+            Program::Page => fuzz::executions("recordings", &stderr),
             Program::Callgrind => instructions::counts(&counted),
             Program::Cargo => documents(&fs::read(&figures).context("no figures were reported")?),
             Program::Srdma | Program::ModelCheck | Program::Example(..) | Program::Xtask | Program::Python => {

@@ -1,5 +1,6 @@
 //! A result in docs/results: what was run, on which code and machine, and what came out.
 
+use super::job::{Program, Step};
 use crate::tree::Tree;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
@@ -12,23 +13,47 @@ pub(crate) const RESULTS: &str = "docs/results";
 /// What is present: the code, and the machine.
 pub(super) struct Present {
     commit: String,
-    pub(super) tree: String,
+    pub(super) trees: Trees,
     machine: String,
+}
+
+/// The code that is present, by the ids that git has for the folders.
+pub(super) struct Trees {
+    pub(super) crates: String,
+    page: String,
+}
+
+impl Trees {
+    /// Those of the last commit.
+    pub(super) fn of_repository() -> Result<Self> {
+        let [crates, page] = ["HEAD:crates", "HEAD:page/src"].map(|folder| git(&["rev-parse", folder]));
+        Ok(Trees { crates: crates?, page: page? })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(crates: &str, page: &str) -> Self {
+        Trees { crates: crates.to_owned(), page: page.to_owned() }
+    }
+
+    /// That to which a step belongs.
+    pub(super) fn tree_of(&self, step: &Step) -> &str {
+        if step.program == Program::Page { &self.page } else { &self.crates }
+    }
 }
 
 impl Present {
     #[cfg(test)]
     pub(super) fn of(tree: &str) -> Self {
-        Present { commit: "0123456789".to_owned(), tree: tree.to_owned(), machine: "a machine".to_owned() }
+        let trees = Trees::of(tree, "0123456789");
+        Present { commit: "0123456789".to_owned(), trees, machine: "a machine".to_owned() }
     }
 
     /// # Errors
-    /// When crates/ differs from the last commit: a result belongs to code that others can read.
+    /// When the code differs from the last commit: a result belongs to code that others can read.
     pub(super) fn of_repository() -> Result<Self> {
-        let changed = git(&["status", "--porcelain", "--", "crates", "scenarios", "Cargo.lock"])?;
+        let changed = git(&["status", "--porcelain", "--", "crates", "page", "scenarios", "Cargo.lock"])?;
         ensure!(changed.is_empty(), "commit these changes first, so that results belong to a commit:\n{changed}");
-        let (commit, tree) = (git(&["rev-parse", "HEAD"])?, tree_of_crates()?);
-        Ok(Present { commit, tree, machine: machine() })
+        Ok(Present { commit: git(&["rev-parse", "HEAD"])?, trees: Trees::of_repository()?, machine: machine() })
     }
 }
 
@@ -45,8 +70,8 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(super) fn new(present: &Present, steps: Vec<(String, Value)>) -> Self {
-        let Present { commit, tree, machine } = present;
-        Stored { commit: commit.clone(), tree: tree.clone(), machine: machine.clone(), steps }
+        let Present { commit, trees, machine } = present;
+        Stored { commit: commit.clone(), tree: trees.crates.clone(), machine: machine.clone(), steps }
     }
 
     fn path(name: &str) -> String {
@@ -115,7 +140,7 @@ impl Stored {
         self.steps.iter().find(|(of, _)| of == command).map(|(_, value)| value)
     }
 
-    /// The tree of crates/ on which a command ran.
+    /// The tree on which a command ran.
     pub(super) fn tree_of(&self, command: &str) -> Option<&str> {
         Some(self.result_of(command)?["tree"].as_str().unwrap_or(&self.tree))
     }
@@ -131,11 +156,6 @@ impl Stored {
         };
         format!("`cargo xtask evidence --only {name}`: commit {commit}, tree {tree} of crates/, {machine}.{missing}")
     }
-}
-
-/// The tree of crates/ in the last commit.
-pub(super) fn tree_of_crates() -> Result<String> {
-    git(&["rev-parse", "HEAD:crates"])
 }
 
 /// What git prints.
