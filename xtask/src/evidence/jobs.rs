@@ -7,6 +7,7 @@ use super::job::{Job, Program, Step};
 use super::methods;
 use super::networks;
 use super::paths;
+use super::repair_sweep;
 use super::times;
 use super::transfers;
 use anyhow::{Context, Result, ensure};
@@ -20,6 +21,7 @@ pub(super) fn all() -> Vec<Job> {
         repair_loss(),
         repair_compare(),
         selective_repeat(),
+        repair_sweep::job(),
         model_checking("model-checking-small", true),
         chaos("chaos-quick", true),
         instructions::job(),

@@ -1,21 +1,88 @@
 //! Comparisons of congestion control: the fronts of sweeps, and the variants with the seeds of their evaluation (D239).
 
 use super::job::{Job, Step};
-use super::jobs::{array, head, number, spread, text};
+use super::jobs::{array, head, number, only, spread, text};
+use super::plots::Plot;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use srdma_report::{Axis, LinePlot, Scale, Series, Shape, Unit};
 use std::fmt::Write;
 
-/// Fronts of the sweeps in scenarios/sweeps.
+/// The sweeps in scenarios/sweeps.
+pub(super) const SWEEPS: [&str; 6] =
+    ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates", "incast-dc-others", "incast-dc-400g", "multicast-incast"];
+
+/// Their fronts.
 pub(super) fn fronts_of_sweeps() -> [Job; 6] {
-    ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates", "incast-dc-others", "incast-dc-400g", "multicast-incast"]
-        .map(|sweep| Job {
-            name: sweep,
-            about: "the fronts of the sweep of this name",
-            is_quick: false,
-            steps: vec![Step::srdma(format!("sim scenarios/sweeps/{sweep}.toml --json"), &["/points"])],
-            table: fronts,
-        })
+    SWEEPS.map(|sweep| Job {
+        name: sweep,
+        about: "the fronts of the sweep of this name",
+        is_quick: false,
+        steps: vec![Step::srdma(format!("sim scenarios/sweeps/{sweep}.toml --json"), &["/points"])],
+        table: fronts,
+    })
+}
+
+/// The sets on the front of a method, by slowdown.
+fn front(of_method: &[Value]) -> Vec<&Value> {
+    let mut front: Vec<&Value> = of_method.iter().filter(|point| point["on_front"] == true).collect();
+    front.sort_by(|one, other| {
+        let slowdown = |point: &Value| point["short_slowdown_p99"].as_f64().unwrap_or(f64::MAX);
+        slowdown(one).total_cmp(&slowdown(other))
+    });
+    front
+}
+
+/// Lines of a plot of fronts: more are hard to tell apart.
+const MOST_FRONTS: usize = 5;
+
+/// The fronts of a sweep, in plots with the same axes.
+pub(super) fn plots(sweep: &str, results: &[Value]) -> Result<Vec<Plot>> {
+    let points = array(only(results)?, "/points")?;
+    let methods: Vec<&[Value]> = points.chunk_by(|one, next| one["method"] == next["method"]).collect();
+    let fronts = methods.iter().map(|of_method| {
+        let point = |point: &&Value| Ok((number(point, "/share")?, number(point, "/short_slowdown_p99")?));
+        let points = front(of_method).iter().map(point).collect::<Result<Vec<(f64, f64)>>>()?;
+        Ok((text(&of_method[0], "/method")?, points))
+    });
+    let fronts = fronts.collect::<Result<Vec<_>>>()?;
+    let greatest =
+        |of: fn(&(f64, f64)) -> f64| fronts.iter().flat_map(|(_, points)| points).map(of).fold(1.0, f64::max);
+    let share = Axis { greatest: Some(1.05 * greatest(|point| point.0)), ..Axis::new("victim's share", Unit::Count) };
+    let slowdown = Axis {
+        scale: Scale::Logarithmic,
+        least: Some(1.0),
+        greatest: Some(greatest(|point| point.1)),
+        ..Axis::new("slowdown p99 of short flows", Unit::Times)
+    };
+    let chunks = fronts.chunks(MOST_FRONTS).enumerate();
+    let plots = chunks.map(|(number, fronts)| {
+        let series = fronts.iter().enumerate().map(|(colour, (method, points))| Series {
+            name: (*method).to_owned(),
+            colour,
+            shape: Shape::Line,
+            points: visible(points),
+        });
+        let plot = LinePlot {
+            title: format!("{sweep}: the front of each method"),
+            look_for: String::new(),
+            x: share.clone(),
+            y: slowdown.clone(),
+            series: series.collect(),
+            references: Vec::new(),
+        };
+        let number = if number == 0 { String::new() } else { format!("-{}", number + 1) };
+        Plot { file: format!("front-{sweep}{number}.svg"), svg: plot.svg() }
+    });
+    Ok(plots.collect())
+}
+
+/// A line of one point would not be seen: it is as long as a hundredth of the victim's share.
+fn visible(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    match points {
+        [(share, slowdown)] => vec![(share - 0.005, *slowdown), (share + 0.005, *slowdown)],
+        _ => points.to_vec(),
+    }
 }
 
 /// The front of each method, by slowdown, and the number of its combinations.
@@ -25,12 +92,7 @@ fn fronts(results: &[Value]) -> Result<String> {
         let points = array(result, "/points")?;
         for of_method in points.chunk_by(|one, next| one["method"] == next["method"]) {
             let _ = writeln!(table, "| **{}**, {} sets | | | | |", text(&of_method[0], "/method")?, of_method.len());
-            let mut front: Vec<&Value> = of_method.iter().filter(|point| point["on_front"] == true).collect();
-            front.sort_by(|one, other| {
-                let slowdown = |point: &Value| point["short_slowdown_p99"].as_f64().unwrap_or(f64::MAX);
-                slowdown(one).total_cmp(&slowdown(other))
-            });
-            for point in front {
+            for point in front(of_method) {
                 let name = text(point, "/variant")?;
                 let [slowdown, share, cost] =
                     [number(point, "/short_slowdown_p99")?, number(point, "/share")?, number(point, "/cost")?];

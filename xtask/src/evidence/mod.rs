@@ -1,5 +1,5 @@
-//! `cargo xtask evidence`: runs the commands behind tables of the documents, keeps their results with commit, tree and
-//! machine in docs/results, and writes the tables from them.
+//! `cargo xtask evidence`: runs the commands behind tables and plots of the documents, keeps their results with commit,
+//! tree and machine in docs/results, and writes the tables and plots from them.
 //!
 //! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
 //! target/evidence, so that it goes on where it was. But commands of fuzzing, chaos tests and model checking name the
@@ -13,13 +13,16 @@ mod jobs;
 mod methods;
 mod networks;
 mod paths;
+mod plots;
 mod programs;
 mod reach;
+mod repair_sweep;
 mod result;
 mod table;
 mod times;
 mod transfers;
 
+pub(crate) use plots::plots_of;
 pub(crate) use result::{RESULTS, Stored};
 pub(crate) use table::{Marked, marked, write_into};
 
@@ -49,7 +52,7 @@ pub(crate) struct Arguments {
     /// Run again what exists for this tree of crates/.
     #[arg(long)]
     again: bool,
-    /// Run nothing: write the tables from the results that exist.
+    /// Run nothing: write the tables and plots from the results that exist.
     #[arg(long, conflicts_with_all = ["quick", "full", "again"])]
     tables: bool,
     /// Run nothing: print how many commands of each result have run on the present code; with --only, which.
@@ -94,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
             }
         }
     }
-    write_tables(&Tree::of_repository()?)?;
+    write_documents(&Tree::of_repository()?)?;
     if !failed.is_empty() {
         eprintln!("failed: {}", failed.join(", "));
     }
@@ -259,13 +262,16 @@ impl Partial {
     }
 }
 
-/// Writes the table of each result into the documents that have its markers.
-fn write_tables(tree: &Tree) -> Result<()> {
+/// Writes the table of each result into the documents that have its markers, and its plots.
+fn write_documents(tree: &Tree) -> Result<()> {
     for file in tree.with_suffix(".md") {
         let mut text = file.text.clone();
         for Marked { name, .. } in marked(&file.text) {
             if let Some(stored) = Stored::of_tree(tree, name)? {
                 text = write_into(&text, name, &table_of(name, &stored)?);
+                for plot in plots_of(name, &stored)? {
+                    fs::write(Tree::root().join(plot.path()), &plot.svg).with_context(|| plot.path())?;
+                }
             }
         }
         if text != file.text {
@@ -281,6 +287,11 @@ pub(crate) fn table_of(name: &str, stored: &Stored) -> Result<String> {
     let job = jobs::all().into_iter().find(|job| job.name == name);
     let job = job.with_context(|| format!("there is no result {name}"))?;
     Ok(format!("{}\n{}\n", table(&job, stored)?, stored.origin(name, job.steps.len())))
+}
+
+/// The results of the commands.
+fn values(stored: &Stored) -> Vec<Value> {
+    stored.steps.iter().map(|(_, value)| value.clone()).collect()
 }
 
 const CHANGED: &str = "the commands have changed since the result";

@@ -1,10 +1,33 @@
 //! Tables of results are those of docs/results, and commits that documents name exist.
 
 use super::Finding;
-use crate::evidence::{Marked, RESULTS, Stored, is_known, marked, table_of};
+use crate::evidence::{Marked, RESULTS, Stored, is_known, marked, plots_of, table_of};
 use crate::tree::{File, Tree};
 use std::collections::BTreeSet;
 use std::process::Command;
+
+/// Every plot is the one that its result gives, and a document shows it.
+pub(super) fn plots_are_those_of_results(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, name) in tree.files.iter().filter_map(|file| Some((file, result_name(file)?))) {
+        // What is wrong with the result itself is found with its table.
+        let Some(plots) = Stored::parse(&file.text).ok().and_then(|stored| plots_of(name, &stored).ok()) else {
+            continue;
+        };
+        for plot in plots {
+            let path = plot.path();
+            let link = path.strip_prefix("docs/").unwrap_or(&path);
+            if tree.file(&path).is_none_or(|file| file.text != plot.svg) {
+                let message = format!("differs from {}: `cargo xtask evidence --tables` writes it", file.path);
+                findings.push(Finding::in_file(&path, message));
+            }
+            if !tree.with_suffix(".md").any(|file| file.text.contains(link)) {
+                findings.push(Finding::in_file(&path, "no document shows it"));
+            }
+        }
+    }
+    findings
+}
 
 /// Every marked table is the one that its result gives, and every result has a table.
 pub(super) fn tables_are_those_of_results(tree: &Tree) -> Vec<Finding> {
@@ -142,6 +165,38 @@ mod tests {
         let other_commands = result.replace("--seed 1", "--seed 2");
         let changed = format!("docs/a.md:2: {NAME}: the commands have changed since the result");
         assert_eq!(found(&[(&path, &other_commands), ("docs/a.md", &document(&table))]), [changed]);
+    }
+
+    #[test]
+    fn a_plot_that_differs_from_its_result_is_found() {
+        let run = |loss: u32| {
+            json!({
+                "receivers": 5, "window_packets": 64, "variant": "tree", "buffer_packets": 64, "loss_per_million": loss,
+                "source_octets": 100 + loss, "completion_ns": 1, "link_octets": 1
+            })
+        };
+        let step = json!({ "command": "c", "result": [run(0), run(1_000)] });
+        let result = json!({ "commit": "0", "tree": "0", "machine": "m", "steps": [step] }).to_string();
+        let result = ("docs/results/repair-sweep.json", result.as_str());
+        let plots = plots_of("repair-sweep", &Stored::parse(result.1).unwrap()).unwrap();
+        let paths: Vec<String> = plots.iter().map(|plot| plot.path()).collect();
+        let links: Vec<String> = paths.iter().map(|path| format!("![]({})\n", &path["docs/".len()..])).collect();
+        let document = links.concat();
+        let mut files: Vec<(&str, &str)> =
+            paths.iter().map(String::as_str).zip(plots.iter().map(|plot| plot.svg.as_str())).collect();
+        files.extend([result, ("docs/a.md", &document)]);
+        let found = |files: &[(&str, &str)]| {
+            let findings = plots_are_those_of_results(&Tree::of(files)).into_iter();
+            findings.map(|finding| (finding.path, finding.message)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&files), []);
+        let differs = format!("differs from {}: `cargo xtask evidence --tables` writes it", result.0);
+        files[0].1 = "<svg/>";
+        assert_eq!(found(&files), [(paths[0].clone(), differs.clone())]);
+        let missing = files.split_off(1);
+        assert_eq!(found(&missing), [(paths[0].clone(), differs)]);
+        let unshown = found(&[&missing[..missing.len() - 1], &[(paths[0].as_str(), plots[0].svg.as_str())]].concat());
+        assert!(unshown.contains(&(paths[0].clone(), "no document shows it".to_owned())), "{unshown:?}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ const RULES: &[Rule] = &[
     test_code::missing_values_fail,
     modules::completeness,
     evidence::tables_are_those_of_results,
+    evidence::plots_are_those_of_results,
     evidence::commits_exist,
 ];
 
