@@ -22,7 +22,12 @@ pub(super) fn jobs() -> Vec<Job> {
         measured("recovery", "outages by lost links and dead nodes, in labs; needs root", &RECOVERY),
         measured("goodput", "a group beside unicast over links of 200 Mbit/s; needs root", &[GOODPUT]),
         measured("ranks", "processes of a host that share a receiver; needs root", &[RANKS]),
-        perftest(),
+        job(
+            "perftest",
+            "perftest's tools between guests with soft-RoCE; needs root and QEMU",
+            vec![Step { runs: 3, ..Step::measured(PERFTEST) }],
+            of_figures,
+        ),
         peer("peers-vpp", "clocks a packet beside VPP; needs VPP", "peers --only vpp --rounds 25 --json"),
         peer("peers-kernel", "time per frame beside the kernel's; needs root", "peers --only kernel --json"),
         peer("peers-htsim", "wall time beside htsim; needs htsim", "peers --only htsim --json"),
@@ -51,12 +56,6 @@ const RECOVERY: [&str; 8] = [
 const GOODPUT: &str = "test --locked -p srdma-cli --test cli -- --ignored a_group_and_unicast_share_links";
 const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
 const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
-
-fn perftest() -> Job {
-    let about = "perftest's tools between guests with soft-RoCE; needs root and QEMU";
-    let steps = vec![Step { runs: 3, ..Step::measured(PERFTEST) }];
-    Job { name: "perftest", about, is_quick: false, steps, table: of_figures }
-}
 
 /// What a command has printed or reported: one document is no array.
 fn rows(result: &Value) -> &[Value] {

@@ -270,14 +270,20 @@ fn write_documents(tree: &Tree) -> Result<()> {
             if let Some(stored) = Stored::of_tree(tree, name)? {
                 text = write_into(&text, name, &table_of(name, &stored)?);
                 for plot in plots_of(name, &stored)? {
-                    fs::write(Tree::root().join(plot.path()), &plot.svg).with_context(|| plot.path())?;
+                    write_changed(tree, &plot.path(), &plot.svg)?;
                 }
             }
         }
-        if text != file.text {
-            fs::write(Tree::root().join(&file.path), text)?;
-            println!("{}: written", file.path);
-        }
+        write_changed(tree, &file.path, &text)?;
+    }
+    Ok(())
+}
+
+/// Writes a file of the repository whose text is another one now.
+fn write_changed(tree: &Tree, path: &str, text: &str) -> Result<()> {
+    if tree.file(path).is_none_or(|file| file.text != text) {
+        fs::write(Tree::root().join(path), text).with_context(|| path.to_owned())?;
+        println!("{path}: written");
     }
     Ok(())
 }

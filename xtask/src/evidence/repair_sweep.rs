@@ -3,7 +3,7 @@
 use super::job::{Job, Step};
 use super::jobs::{array, grouped, head, number, only, text};
 use super::plots::Plot;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use srdma_report::{Axis, LinePlot, Reference, Scale, Series, Shape, Unit};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Key {
         let buffer_packets = count("/buffer_packets")?;
         Ok(Key {
             receivers: count("/receivers")?,
-            variant: variant.ok_or_else(|| anyhow::anyhow!("a run of no variant"))?,
+            variant: variant.context("a run of no variant")?,
             has_usual_buffer: buffer_packets == count("/window_packets")?,
             buffer_packets,
             loss_per_million: count("/loss_per_million")?,
@@ -93,15 +93,16 @@ fn means(results: &[Value]) -> Result<BTreeMap<Key, Ratios>> {
     let (mut lossless, mut lossy) = (BTreeMap::new(), BTreeMap::<Key, Vec<Ratios>>::new());
     for run in array(only(results)?, "")? {
         let (key, measured) = (Key::of(run)?, Ratios::of(run)?);
-        match key.loss_per_million {
-            0 => drop(lossless.insert((key.receivers, key.variant), measured)),
-            _ => lossy.entry(key).or_default().push(measured),
+        if key.loss_per_million == 0 {
+            lossless.insert((key.receivers, key.variant), measured);
+        } else {
+            lossy.entry(key).or_default().push(measured);
         }
     }
     ensure!(!lossy.is_empty(), "no run is under loss");
     let of_key = |(key, runs): (Key, Vec<Ratios>)| {
         let base = lossless.get(&(key.receivers, key.variant)).copied();
-        let base = base.ok_or_else(|| anyhow::anyhow!("{} receivers have no run without loss", key.receivers))?;
+        let base = base.with_context(|| format!("{} receivers have no run without loss", key.receivers))?;
         let over: Vec<Ratios> = runs.into_iter().map(|run| run.over(base)).collect();
         Ok((key, Ratios::mean(&over)))
     };
@@ -120,7 +121,7 @@ fn table(results: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// Two plots for each number of receivers, by loss, and one by buffer.
+/// Two plots for each number of receivers, by loss, and one by buffer, of what ran with several.
 pub(super) fn plots(results: &[Value]) -> Result<Vec<Plot>> {
     let means = means(results)?;
     let mut plots = Vec::new();
@@ -130,7 +131,7 @@ pub(super) fn plots(results: &[Value]) -> Result<Vec<Plot>> {
         plots.push(by_loss(&means, receivers, "source", "octets of the source", |means| means.source));
         plots.push(by_loss(&means, receivers, "completion", "completion", |means| means.completion));
     }
-    plots.extend(receivers.first().map(|receivers| by_buffer(&means, *receivers)));
+    plots.extend(by_buffer(&means));
     Ok(plots)
 }
 
@@ -153,10 +154,9 @@ fn by_loss(means: &BTreeMap<Key, Ratios>, receivers: u64, file: &str, name: &str
     Plot { file: format!("repair-{file}-{receivers}.svg"), svg: plot.svg() }
 }
 
-/// Of the loss at which buffers of several sizes have run.
-fn by_buffer(means: &BTreeMap<Key, Ratios>, receivers: u64) -> Plot {
-    let other = means.keys().find(|key| key.receivers == receivers && !key.has_usual_buffer);
-    let (variant, loss_per_million) = other.map_or((2, 0), |key| (key.variant, key.loss_per_million));
+/// Of the receivers, the variant and the loss that ran with buffers of several sizes, if there are any.
+fn by_buffer(means: &BTreeMap<Key, Ratios>) -> Option<Plot> {
+    let &Key { receivers, variant, loss_per_million, .. } = means.keys().find(|key| !key.has_usual_buffer)?;
     let of_loss =
         || means.iter().filter(|(key, _)| (key.receivers, key.loss_per_million) == (receivers, loss_per_million));
     let mut buffers: Vec<(f64, Ratios)> = of_loss()
@@ -186,7 +186,7 @@ fn by_buffer(means: &BTreeMap<Key, Ratios>, receivers: u64) -> Plot {
         ],
         references: off.map(reference).into_iter().collect(),
     };
-    Plot { file: "repair-buffer.svg".to_owned(), svg: plot.svg() }
+    Some(Plot { file: "repair-buffer.svg".to_owned(), svg: plot.svg() })
 }
 
 #[cfg(test)]
