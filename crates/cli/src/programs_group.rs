@@ -126,7 +126,7 @@ impl ProgramsGroup {
         }
         let found = created.find()?;
         let receivers = u32::try_from(receivers.len())?;
-        let source = found.begin(BeginOptions { receivers, commit: true })?;
+        let source = found.begin(BeginOptions { receivers, commit: true }, |_| ())?;
         let source = begin_undrained(source)?;
         self.source = Some(source);
         let file = found.file();

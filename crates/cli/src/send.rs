@@ -317,7 +317,9 @@ fn controlled(arguments: &Arguments, created: Option<&CreatedGroup>) -> Result<O
 }
 
 fn begin(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Option<SourceClient>> {
-    controlled.map(|group| group.begin(arguments.source.begin_options())).transpose()
+    let options = arguments.source.begin_options();
+    let on_wait = |ready| eprintln!("waiting for receivers: {ready} of {} are ready", options.receivers);
+    controlled.map(|group| group.begin(options, on_wait)).transpose()
 }
 
 fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Peer> {

@@ -54,14 +54,19 @@ impl ControlledGroup {
         self.most_packets
     }
 
-    /// Waits for receivers and nodes, and until the source may send.
+    /// Waits for receivers and nodes, and until the source may send. `on_wait` gets the number of receivers that are
+    /// ready, at first and at each change, while there are too few.
     ///
     /// # Errors
     ///
     /// If a request fails, the group or its source has ended, or the group is not committed.
-    pub fn begin(&self, options: BeginOptions) -> Result<SourceClient> {
+    pub fn begin(&self, options: BeginOptions, mut on_wait: impl FnMut(usize)) -> Result<SourceClient> {
         let mut group = self.client.group(self.id)?;
+        let mut reported = None;
         while ready(&group) < options.receivers as usize && !is_over(&group) {
+            if reported.replace(ready(&group)) != Some(ready(&group)) {
+                on_wait(ready(&group));
+            }
             thread::sleep(POLL_INTERVAL);
             group = self.client.group(self.id)?;
         }

@@ -261,8 +261,10 @@ fn a_transfer_survives_changes_of_its_group() {
     assert_eq!(String::from_utf8_lossy(&shell.stdout).trim(), "[]", "the shell knows where the controller is");
 
     let first = network.creates("2001:db8:cc::1", "0x100");
+    let mut source = network.sends(&first);
+    assert_eq!(source.error_line(), "waiting for receivers: 0 of 5 are ready\n");
     let receivers = ["R1", "R2", "R3", "R4", "R5"].map(|host| (host, network.receives(host, &first)));
-    let sha256 = network.sends(&first).output("S1", PATIENCE)["sha256"].clone();
+    let sha256 = source.output("S1", PATIENCE)["sha256"].clone();
     for (host, receiver) in receivers {
         let result = receiver.output(host, PATIENCE);
         assert_eq!((&result["sha256"], &result["matches"]), (&sha256, &Value::Bool(true)), "{host}");

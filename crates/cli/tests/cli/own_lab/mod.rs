@@ -251,6 +251,14 @@ impl Running {
         let _ = self.0.wait();
     }
 
+    /// The next line of its error output, without what follows it.
+    pub(crate) fn error_line(&mut self) -> String {
+        let mut line = String::new();
+        let mut errors = BufReader::with_capacity(1, self.0.stderr.as_mut().expect("piped"));
+        errors.read_line(&mut line).expect("readable");
+        line
+    }
+
     /// The last line of its output, which is JSON, once it has ended well.
     #[track_caller]
     pub(crate) fn output(mut self, who: &str, patience: Duration) -> Value {
