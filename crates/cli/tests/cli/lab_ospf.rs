@@ -32,7 +32,7 @@ fn converges(lab: &Lab) {
 /// The number of neighbours that F calls full.
 fn full_at_f(lab: &Lab) -> usize {
     let mut vtysh = Command::new("ip");
-    vtysh.args(["netns", "exec", &lab.namespace("F"), "vtysh", "--vty_socket"]).arg(lab.directory().join(FRR));
+    vtysh.args(["netns", "exec", &lab.namespace("F"), "vtysh", "--vty_socket"]).arg(lab.state().join(FRR));
     let output = vtysh.args(["-c", "show ipv6 ospf6 neighbor"]).output().expect("vtysh runs");
     String::from_utf8_lossy(&output.stdout).matches("Full").count()
 }
@@ -140,7 +140,7 @@ fn ospf6d_may_be_killed() {
     lab.start_frr("ospf6d");
     converges(&lab);
     capture.ends();
-    let log = std::fs::read_to_string(lab.directory().join("log/N1.log")).expect("a log");
+    let log = std::fs::read_to_string(lab.state().join("log/N1.log")).expect("a log");
     let count = |text: &str| log.matches(&format!("ospf: neighbour {text} port=f neighbour=10.0.0.3")).count();
     // FRR 8.4 may begin the exchange anew, after it has requested LSAs of its own from before.
     assert!(count("full") >= 2 && count("down") + 1 == count("full"), "{log}");
@@ -158,7 +158,7 @@ fn a_killed_node_is_forgotten() {
     let output = lab.command("up", &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     converges(&lab);
-    let config = lab.directory().join("node/N2.toml");
+    let config = lab.state().join("node/N2.toml");
     let output = Command::new("pgrep").arg("-f").arg(&config).output().expect("pgrep runs");
     let pids = String::from_utf8(output.stdout).expect("numbers");
     assert_eq!(pids.lines().count(), 1, "{pids}");

@@ -2,8 +2,6 @@
 
 use super::{MARGIN_NS, Network, detected_after_ns, frames, wait_until};
 use serde_json::Value;
-use std::fs;
-use std::process::Command;
 
 const F: (&str, Option<&str>) = ("fe80::1", Some("f"));
 const FAR: (&str, Option<&str>) = ("2001:db8:ff:3::1", None);
@@ -22,7 +20,7 @@ impl Network {
 
     /// The answer of FRR at F.
     fn vtysh(&self, lines: &[&str]) -> String {
-        let directory = self.directory().join("frr");
+        let directory = self.lab.state().join("frr");
         let directory = directory.to_str().expect("UTF-8");
         let commands = lines.iter().flat_map(|line| ["-c", *line]);
         let words: Vec<&str> = ["vtysh", "--vty_socket", directory].into_iter().chain(commands).collect();
@@ -39,18 +37,12 @@ impl Network {
     /// Waits until the node has received some packets by a port, which are BFD's.
     fn receives(&self, port: &str) {
         let received = || {
-            let ports = self.status("N1")["ports"].clone();
+            let ports = self.lab.status("N1")["ports"].clone();
             let found = ports.as_array().expect("ports").iter().find(|found| found["name"] == port).cloned();
             found.expect("the port")["received"]["frames"].as_u64().expect("a number")
         };
         let before = received();
         wait_until(|| received() > before + 10, || format!("{port} receives nothing"));
-    }
-
-    fn kill(&self, directory: &str, daemon: &str) {
-        let pid = fs::read_to_string(self.directory().join(directory).join(daemon).with_extension("pid"));
-        let pid = pid.expect("it runs");
-        assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().expect("kill runs").success());
     }
 }
 
@@ -65,7 +57,7 @@ fn intervals_are_negotiated_and_sessions_disabled() {
     for of in [F, FAR, G] {
         wait_until(
             || network.is_up(of),
-            || format!("{}{}", network.status("N1")["bfd"], network.vtysh(&["show bfd peers"])),
+            || format!("{}{}", network.lab.status("N1")["bfd"], network.vtysh(&["show bfd peers"])),
         );
     }
     // FRR sends at 60 ms and receives at 40 ms, the node at 50 ms both. FRR raises its intervals when it is up.
@@ -102,7 +94,7 @@ fn intervals_are_negotiated_and_sessions_disabled() {
     let log = network.log("N1");
     assert_eq!((log.matches("session disabled").count(), log.matches("session down").count()), (2, 0), "{log}");
     // Nothing was refused, and the kernel has sent no errors about closed ports.
-    let drops = network.status("N1")["ports"].clone();
+    let drops = network.lab.status("N1")["ports"].clone();
     assert!(!drops.to_string().contains("\"bfd_checksum\":1"), "{drops}");
 }
 
@@ -112,13 +104,16 @@ fn intervals_are_negotiated_and_sessions_disabled() {
 fn a_killed_peer_is_detected_within_the_detection_time() {
     let network = Network::start("bfd-frr", include_str!("frr.toml"));
     let detection = || network.bfd(F)["detection_time_ns"] == 180_000_000;
-    wait_until(|| network.is_up(F) && network.is_up(FAR) && detection(), || network.status("N1")["bfd"].to_string());
+    wait_until(
+        || network.is_up(F) && network.is_up(FAR) && detection(),
+        || network.lab.status("N1")["bfd"].to_string(),
+    );
     let downs = || [F, FAR].map(|of| network.bfd(of)["downs"].as_u64().expect("a number"));
     let before = downs();
     let capture = network.lab.starts_capture();
     network.receives("f");
-    network.kill("frr", "bfdd");
-    wait_until(|| !network.is_up(F) && !network.is_up(FAR), || network.status("N1")["bfd"].to_string());
+    network.lab.kill_together("frr", &["bfdd"]);
+    wait_until(|| !network.is_up(F) && !network.is_up(FAR), || network.lab.status("N1")["bfd"].to_string());
     capture.ends();
     let seen = frames(&network.lab.capture("F-N1"));
     assert!(seen.iter().filter(|seen| seen.is_bfd()).any(|seen| seen.state().0 == UP));
@@ -136,15 +131,15 @@ fn a_killed_peer_is_detected_within_the_detection_time() {
 fn an_adjacency_ends_with_its_session() {
     let network = Network::start("bfd-frr", include_str!("frr.toml"));
     let learnt = || network.inside("N1", &["ip", "-6", "route", "show", "proto", "201"]).contains("2001:db8:ff:4::1");
-    wait_until(|| network.is_up(G) && learnt(), || network.status("N1")["isis"].to_string());
+    wait_until(|| network.is_up(G) && learnt(), || network.lab.status("N1")["isis"].to_string());
     assert_eq!(network.bfd(G)["detection_time_ns"], 150_000_000);
     // Killed together, as a router is; its hellos have a holding time of 30 s.
     let capture = network.lab.starts_capture();
     network.receives("g");
-    ["isisd", "bfdd"].iter().for_each(|daemon| network.kill("frr-g", daemon));
-    let is_gone = || !learnt() && network.status("N1")["isis"]["circuits"][0]["state"] != "up";
-    wait_until(is_gone, || network.status("N1")["isis"].to_string());
-    let counters = network.status("N1")["isis"]["counters"].clone();
+    network.lab.kill_together("frr-g", &["isisd", "bfdd"]);
+    let is_gone = || !learnt() && network.lab.status("N1")["isis"]["circuits"][0]["state"] != "up";
+    wait_until(is_gone, || network.lab.status("N1")["isis"].to_string());
+    let counters = network.lab.status("N1")["isis"]["counters"].clone();
     assert_ne!(counters["neighbours_lost"], 0, "{counters}");
     capture.ends();
     let seen = frames(&network.lab.capture("G-N1"));

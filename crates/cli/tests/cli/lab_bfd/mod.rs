@@ -8,7 +8,7 @@ use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;
 use srdma_capture::Reader;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// What a busy machine may add to the time of a detection, in nanoseconds.
@@ -19,39 +19,25 @@ const TRANSIT: [&str; 2] = ["T1", "T2"];
 /// Their edges with their End.MT SIDs.
 const EDGES: [(&str, &str); 2] = [("N2", "2001:db8:ff:2::e"), ("N3", "2001:db8:ff:3::e")];
 
-/// A lab that is up, of a name.
+/// A lab that is up.
 struct Network {
     lab: Lab,
-    name: &'static str,
 }
 
 impl Network {
-    fn start(name: &'static str, text: &str) -> Self {
+    fn start(name: &str, text: &str) -> Self {
         let lab = Lab::of(name, text);
         lab.up();
-        Network { lab, name }
-    }
-
-    fn directory(&self) -> PathBuf {
-        PathBuf::from(format!("/run/srdma/lab/{}-{}", self.name, self.lab.suffix))
+        Network { lab }
     }
 
     fn log(&self, node: &str) -> String {
-        fs::read_to_string(self.directory().join("log").join(node).with_extension("log")).expect("a log")
-    }
-
-    /// The status of a node.
-    fn status(&self, node: &str) -> Value {
-        let socket = self.directory().join("node").join(node).with_extension("sock");
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        let output = srdma.args(["status", "--json"]).arg(socket).output().expect("the program runs");
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+        fs::read_to_string(self.lab.state().join("log").join(node).with_extension("log")).expect("a log")
     }
 
     /// The session of a node with a peer.
     fn session(&self, node: &str, peer: &str, port: Option<&str>) -> Value {
-        let status = self.status(node);
+        let status = self.lab.status(node);
         let sessions = status["bfd"].as_array().expect("sessions").iter();
         let is_it = |session: &&Value| session["peer"] == peer && session["port"] == Value::from(port);
         sessions.clone().find(is_it).cloned().unwrap_or(Value::Null)
@@ -74,7 +60,7 @@ impl Network {
     /// Whether all sessions of the topologies with two transit nodes are up.
     fn has_all_sessions(&self) -> bool {
         let is_up = |(node, count): &(&str, usize)| {
-            let sessions = self.status(node)["bfd"].clone();
+            let sessions = self.lab.status(node)["bfd"].clone();
             let sessions = sessions.as_array().expect("sessions");
             sessions.len() == *count && sessions.iter().all(|session| session["state"] == "up")
         };
@@ -115,7 +101,7 @@ impl Network {
 
     /// Changes the configuration of a node, which notices by itself.
     fn configure(&self, node: &str, from: &str, to: &str) {
-        let file = self.directory().join("node").join(node).with_extension("toml");
+        let file = self.lab.state().join("node").join(node).with_extension("toml");
         let text = fs::read_to_string(&file).expect("a configuration");
         assert!(text.contains(from), "{text}");
         fs::write(&file, text.replacen(from, to, 1)).expect("written");

@@ -40,7 +40,7 @@ fn json(output: &Output) -> Value {
 #[ignore = "needs root"]
 fn a_tree_moves_around_a_dead_replicating_node() {
     let network = Network::start("bfd-replicating", TOPOLOGY);
-    wait_until(|| network.has_all_sessions(), || network.status("N1")["bfd"].to_string());
+    wait_until(|| network.has_all_sessions(), || network.lab.status("N1")["bfd"].to_string());
     let access = network.lab.controller();
     let created = network.group(
         &access,
@@ -63,10 +63,10 @@ fn a_tree_moves_around_a_dead_replicating_node() {
     let source = network.transfer(&access, "S", "send", &[&options[..], &["--receivers=2", "--commit"]].concat());
 
     let data_packets = |node: &str| {
-        let groups = network.status(node)["groups"].as_array().cloned().unwrap_or_default();
+        let groups = network.lab.status(node)["groups"].as_array().cloned().unwrap_or_default();
         groups.first().and_then(|group| group["data_packets"].as_u64()).unwrap_or(0)
     };
-    wait_until(|| TRANSIT.iter().any(|node| data_packets(node) > 500), || network.status("N1").to_string());
+    wait_until(|| TRANSIT.iter().any(|node| data_packets(node) > 500), || network.lab.status("N1").to_string());
     let used = TRANSIT.into_iter().find(|node| data_packets(node) > 500).expect("one is");
     let other = TRANSIT.into_iter().find(|node| *node != used).expect("two");
     network.kill_transit(used, pids);

@@ -25,12 +25,14 @@ impl Network {
             ("N3", "2001:db8:ff:1::/64"),
         ];
         let is_through = || self.has_all_sessions() && routes.iter().all(has_both);
-        wait_until(is_through, || format!("{}{}", self.status("N1")["bfd"], self.inside("N1", &["ip", "-6", "route"])));
+        wait_until(is_through, || {
+            format!("{}{}", self.lab.status("N1")["bfd"], self.inside("N1", &["ip", "-6", "route"]))
+        });
     }
 
     /// Frames that the headend has sent toward a transit node.
     fn sent_to(&self, transit: &str) -> u64 {
-        let ports = self.status("N1")["ports"].clone();
+        let ports = self.lab.status("N1")["ports"].clone();
         let port = ports.as_array().expect("ports").iter().find(|port| port["name"] == transit.to_lowercase());
         port.expect("a port")["sent"]["frames"].as_u64().expect("a number")
     }
@@ -56,16 +58,16 @@ fn routes_of_isis_go_around_a_dead_transit_node() {
 fn data_go_around_a_dead_node(text: &str, used: &[&str], around: &str) {
     let network = Network::start("bfd-transit", text);
     network.converges(used);
-    let epoch = network.status("N1")["groups"][0]["epoch"].clone();
+    let epoch = network.lab.status("N1")["groups"][0]["epoch"].clone();
     let pids = network.transit_pids();
     let capture = network.lab.starts_capture();
-    let group = network.directory().join("group.toml");
+    let group = network.lab.state().join("group.toml");
     let mut source = network.command("S", env!("CARGO_BIN_EXE_srdma"));
     source.args(["send", "--random", "32MiB", "--path-mtu", "1024", "--window", "256", "--json"]);
     source.args(["--ack-timeout", "14", "--retries", "6", "--group"]).arg(&group);
     let source = source.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let is_busy = |transit: &str| network.sent_to(transit) > 1_000;
-    wait_until(|| TRANSIT.iter().any(|transit| is_busy(transit)), || network.status("N1")["ports"].to_string());
+    wait_until(|| TRANSIT.iter().any(|transit| is_busy(transit)), || network.lab.status("N1")["ports"].to_string());
     let busy = TRANSIT.into_iter().find(|transit| is_busy(transit)).expect("one is");
     let other = TRANSIT.into_iter().find(|transit| *transit != busy).expect("two");
     network.kill_transit(busy, pids);
@@ -76,7 +78,7 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str], around: &str) {
     assert!(output.status.success(), "the source has lost its connection: {text}{errors}");
     let sent: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
     let received = |node: &str| {
-        let text = fs::read_to_string(network.directory().join("out").join(node)).unwrap_or_default();
+        let text = fs::read_to_string(network.lab.state().join("out").join(node)).unwrap_or_default();
         text.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok())
     };
     for node in ["R1", "R2"] {
@@ -97,6 +99,6 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str], around: &str) {
     report(format!("the same: detected by BFD, {around}"), "ms", [after_ns as f64 / 1e6]);
     assert!((150_000_000..150_000_000 + MARGIN_NS).contains(&after_ns), "{after_ns}");
     // D90: no receiver is evicted, and no node has lost its group.
-    let group = network.status("N1")["groups"][0].clone();
+    let group = network.lab.status("N1")["groups"][0].clone();
     assert_eq!((&group["epoch"], &group["eviction_requests"]), (&epoch, &Value::from(0)));
 }

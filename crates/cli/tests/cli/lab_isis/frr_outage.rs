@@ -3,7 +3,6 @@
 use super::ring::silence;
 use crate::own_lab::{Lab, wait_until};
 use srdma_figures::report;
-use std::fs;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -68,11 +67,7 @@ impl Lab {
 
     /// The spine dies: no process of its control plane runs, and its kernel forwards nothing. Its links stay up.
     fn dies(&self, spine: &str) {
-        for daemon in DAEMONS {
-            let pid = fs::read_to_string(self.directory().join(spine).join(daemon).with_extension("pid"));
-            let pid = pid.expect("it runs");
-            assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().expect("kill runs").success());
-        }
+        self.kill_together(spine, &DAEMONS);
         self.inside(spine, "sysctl -qw net.ipv6.conf.all.forwarding=0");
     }
 }

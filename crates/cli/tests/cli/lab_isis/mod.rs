@@ -11,7 +11,7 @@ use serde_json::Value;
 use srdma_capture::Reader;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// The locators that F learns, from N1 and N2 alone.
@@ -24,11 +24,6 @@ pub(crate) const F_TO_N2: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 1];
 pub(crate) const N2_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 2];
 
 impl Lab {
-    pub(crate) fn directory(&self) -> PathBuf {
-        let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
-        PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
-    }
-
     /// The BFD sessions of a node that are up.
     fn sessions_up(&self, node: &str) -> usize {
         let sessions = self.status(node)["bfd"].clone();
@@ -42,7 +37,7 @@ impl Lab {
 
     /// The output of a protocol's `show` for a node.
     pub(crate) fn show_of(&self, protocol: &str, node: &str, what: &str) -> Value {
-        let socket = self.directory().join("node").join(node).with_extension("sock");
+        let socket = self.state().join("node").join(node).with_extension("sock");
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         let output = srdma.args([protocol, "show", what, "--json"]).arg(socket).output().expect("the program runs");
         serde_json::from_slice(&output.stdout)
@@ -78,7 +73,7 @@ impl Lab {
 
     /// Changes the configuration of a node, which notices by itself.
     pub(crate) fn configure(&self, node: &str, from: &str, to: &str) {
-        let file = self.directory().join("node").join(node).with_extension("toml");
+        let file = self.state().join("node").join(node).with_extension("toml");
         let text = fs::read_to_string(&file).expect("a configuration");
         assert!(text.contains(from), "{text}");
         fs::write(&file, text.replace(from, to)).expect("written");
@@ -102,7 +97,7 @@ impl Lab {
 
     /// Starts a daemon of FRR as the lab does.
     pub(crate) fn start_frr(&self, daemon: &str) {
-        let directory = self.directory().join(FRR);
+        let directory = self.state().join(FRR);
         let directory = directory.display();
         self.inside(
             "F",
@@ -115,8 +110,7 @@ impl Lab {
 
     /// Kills a daemon of FRR in a directory of the lab's.
     pub(crate) fn kill_frr(&self, directory: &str, daemon: &str) {
-        let pid = self.directory().join(directory).join(daemon).with_extension("pid");
-        kill(fs::read_to_string(pid).expect("it runs").trim());
+        kill(&self.frr_pid(directory, daemon));
     }
 }
 
@@ -177,7 +171,7 @@ fn data_go_by_learnt_locators() {
     wait_until(|| lab.used_sids() == (false, Vec::new()), || format!("{:?}", lab.used_sids()));
     lab.configure("N2", "congestion_notification = false", "congestion_notification = true");
     wait_until(|| lab.used_sids().1.len() == 2, || format!("{:?}", lab.used_sids()));
-    let log = fs::read_to_string(lab.directory().join("log/N1.log")).expect("a log");
+    let log = fs::read_to_string(lab.state().join("log/N1.log")).expect("a log");
     assert_eq!(log.matches("END.C or END.E is announced without the C-flag").count(), 1, "{log}");
 }
 
@@ -258,7 +252,7 @@ fn frr_may_be_killed_and_floods_our_lsps_as_they_are() {
     lab.start_frr("isisd");
     lab.converges();
     capture.ends();
-    let log = fs::read_to_string(lab.directory().join("log/N1.log")).expect("a log");
+    let log = fs::read_to_string(lab.state().join("log/N1.log")).expect("a log");
     let count = |text: &str| log.matches(&format!("isis: neighbour {text} port=f neighbour=0000.0000.0003")).count();
     assert_eq!((count("up"), count("down")), (2, 1), "{log}");
 

@@ -80,6 +80,20 @@ impl Lab {
         PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
     }
 
+    /// The process of a daemon of FRR in a directory of the lab's.
+    #[track_caller]
+    pub(crate) fn frr_pid(&self, directory: &str, daemon: &str) -> String {
+        let file = self.state().join(directory).join(daemon).with_extension("pid");
+        fs::read_to_string(file).expect("it runs").trim().to_owned()
+    }
+
+    /// Kills daemons of FRR in a directory of the lab's at the same time.
+    #[track_caller]
+    pub(crate) fn kill_together(&self, directory: &str, daemons: &[&str]) {
+        let pids = daemons.iter().map(|daemon| self.frr_pid(directory, daemon));
+        assert!(Command::new("kill").arg("-KILL").args(pids).status().expect("kill runs").success());
+    }
+
     /// The status of a node.
     #[track_caller]
     pub(crate) fn status(&self, node: &str) -> Value {
