@@ -1,7 +1,7 @@
 //! htsim: a permutation on a fat tree of 1,024 hosts, lossless and without congestion control, as in
 //! `scenarios/permutation.toml`.
 
-use super::ours::{Srdma, is_there};
+use super::ours::{Srdma, find};
 use super::row::{Figures, Missing, Outcome, Row};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
@@ -21,13 +21,13 @@ const OPTIONS: &str = "-nodes 1024 -tiers 3 -linkspeed 100000 -mtu 4160 -hop_lat
                        -queue_type lossless_input -q 20000 -pfc_thresholds 200 220 -end 20000";
 
 pub(super) fn measure(program: &Path, srdma: &Srdma, rounds: u32) -> Result<Outcome> {
-    if !is_there(program) {
-        let why = format!("not installed, there is no program {}", program.display());
-        return Ok(Outcome::Missing(Missing { peer: "htsim", why, install: INSTALL }));
-    }
+    let program = match find(program) {
+        Ok(program) => program,
+        Err(why) => return Ok(Outcome::Missing(Missing { peer: "htsim", why, install: INSTALL })),
+    };
     let directory = std::env::temp_dir().join(format!("srdma-peers-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
-    let measured = run(program, srdma, rounds, &directory);
+    let measured = run(&program, srdma, rounds, &directory);
     std::fs::remove_dir_all(&directory)?;
     measured.map(|row| Outcome::Measured(vec![row]))
 }
@@ -39,13 +39,19 @@ fn run(program: &Path, srdma: &Srdma, rounds: u32, directory: &Path) -> Result<R
     for _ in 0..rounds {
         let words = ["sim", "scenarios/permutation.toml", "--seeds", "1", "--json"];
         ours.push(srdma.wall_time(&words)?.as_secs_f64());
-        let mut command = srdma.bound(std::path::absolute(program)?);
+        let mut command = srdma.bound(program);
         command.args(OPTIONS.split_whitespace()).arg("-tm").arg(&matrix).arg("-o").arg(directory.join("log"));
         let begin = Instant::now();
         let output = command.current_dir(directory).output().context("htsim does not run")?;
         theirs.push(begin.elapsed().as_secs_f64());
-        let finished = finished(&String::from_utf8_lossy(&output.stdout));
-        ensure!(finished == HOSTS, "htsim has finished {finished} of {HOSTS} flows: it has not done the same work");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let finished = finished(&text);
+        ensure!(
+            finished == HOSTS,
+            "htsim has finished {finished} of {HOSTS} flows: it has not done the same work; {}, and its last line is: {}",
+            output.status,
+            text.lines().last().unwrap_or_default()
+        );
     }
     Ok(Row {
         peer: "htsim (csg-htsim, RoCE)".to_owned(),

@@ -78,11 +78,32 @@ pub(super) fn wall_time(command: &mut Command) -> Result<Duration> {
     Ok(duration)
 }
 
-/// Whether a program, by its path or in PATH, is there.
-pub(super) fn is_there(program: &Path) -> bool {
-    if program.components().count() > 1 {
-        return program.is_file();
+/// The path of a program by its own path or in PATH, which holds in any working directory; or why there is none.
+pub(super) fn find(program: &Path) -> Result<PathBuf, String> {
+    let found = if program.components().count() == 1 {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|directory| directory.join(program)).find(|place| place.is_file())
+    } else {
+        Some(program.to_owned()).filter(|place| place.is_file())
+    };
+    found
+        .and_then(|found| std::path::absolute(found).ok())
+        .ok_or_else(|| format!("not installed, there is no program {}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_path_and_in_path() {
+        let by_name = find(Path::new("sh")).unwrap();
+        assert!(by_name.is_absolute() && by_name.is_file(), "{}", by_name.display());
+        assert_eq!(find(&by_name).unwrap(), by_name);
+        // Tests run in the directory of their package.
+        assert_eq!(find(Path::new("src/main.rs")).unwrap(), std::path::absolute("src/main.rs").unwrap());
+        for missing in ["main.rs", "src/sh", "/nowhere/sh"] {
+            assert!(find(Path::new(missing)).unwrap_err().ends_with(missing));
+        }
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }

@@ -5,7 +5,7 @@
 //! driver that takes the frame.
 
 use super::frames;
-use super::ours::{Srdma, is_there};
+use super::ours::{Srdma, find};
 use super::row::{Figures, Missing, Outcome, Row};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
@@ -83,17 +83,14 @@ fn frame(case: &str, number: u32) -> Vec<u8> {
 }
 
 pub(super) fn measure(program: &Path, srdma: &Srdma, rounds: u32) -> Result<Outcome> {
-    let beside = program.with_file_name("vppctl");
-    let control = if is_there(&beside) { beside } else { PathBuf::from("vppctl") };
-    for needed in [program, &control] {
-        if !is_there(needed) {
-            let why = format!("not installed, there is no program {}", needed.display());
-            return Ok(Outcome::Missing(Missing { peer: "VPP", why, install: INSTALL }));
-        }
-    }
+    let control = program.with_file_name("vppctl");
+    let (program, control) = match (find(program), find(&control).or_else(|_| find(Path::new("vppctl")))) {
+        (Ok(program), Ok(control)) => (program, control),
+        (Err(why), _) | (_, Err(why)) => return Ok(Outcome::Missing(Missing { peer: "VPP", why, install: INSTALL })),
+    };
     let directory = std::env::temp_dir().join(format!("srdma-peers-vpp-{}", std::process::id()));
     fs::create_dir_all(&directory)?;
-    let measured = run(program, control, srdma, rounds, &directory);
+    let measured = run(&program, control, srdma, rounds, &directory);
     if measured.is_ok() {
         fs::remove_dir_all(&directory)?;
     }
