@@ -48,7 +48,7 @@ fn run(program: &Path, srdma: &Srdma, rounds: u32, directory: &Path) -> Result<R
         let finished = finished(&text);
         ensure!(
             finished == HOSTS,
-            "htsim has finished {finished} of {HOSTS} flows: it has not done the same work; {}, and its last line is: {}",
+            "htsim has finished {finished} of {HOSTS} flows: it has not done the same work; {}; its last line: {}",
             output.status,
             text.lines().last().unwrap_or_default()
         );
