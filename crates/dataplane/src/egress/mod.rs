@@ -138,6 +138,7 @@ impl Egress {
     /// Queues a frame at a port that [has room](Self::has_room), behind those that went ahead before, and ahead of all
     /// others.
     pub(crate) fn push_ahead(&mut self, port: PortId, frame: Frame, len: usize) {
+        debug_assert_eq!(frame.len(), len, "the length that was looked for room for");
         let queue = &mut self.queues[port.index()];
         if queue.frames.is_empty() {
             self.ready.push(port);
@@ -492,6 +493,7 @@ impl Place<'_> {
     /// Queues the frame. In line, so that a frame is made where it waits.
     #[inline(always)]
     pub(crate) fn fill(self, frame: Frame) {
+        debug_assert_eq!(frame.len(), self.len, "the length that was looked for room for");
         if self.queue.frames.is_empty() {
             self.ready.push(self.port);
         }

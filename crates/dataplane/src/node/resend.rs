@@ -11,7 +11,9 @@ use crate::encaps::complete_outer;
 use crate::entropy;
 use crate::groups::{EdgeCopy, behind_outer, stored_packet};
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
-use crate::multicast::{ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn, replace_icrc};
+use crate::multicast::{
+    ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn, check_data, replace_icrc,
+};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, PortId, Segment};
 use srdma_group::Downstream;
@@ -165,6 +167,11 @@ impl Node {
         let mut listed = ListedReceiver::of(receiver);
         let stored_as = state.stored_as();
         let (inner, packet) = stored_packet(&stored.frame, stored_as, pool).ok_or(DropReason::NotRocev2)?;
+        // What a bud node keeps for the nodes below it may be none that its receivers were sent.
+        if packet.total_len() != stored.frame.len() - inner {
+            return Err(DropReason::Truncated);
+        }
+        check_data(&packet, &stored.frame, pool, false)?;
         let mut headers = inner_headers(stored.frame.head(pool), inner)?;
         let mut icrc = Icrc(stored.frame.last_four(pool).ok_or(DropReason::Truncated)?);
         if sending.ack_request {

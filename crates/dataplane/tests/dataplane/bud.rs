@@ -2,7 +2,7 @@
 
 use crate::common::group::*;
 use crate::common::{Bench, port_mac};
-use srdma_dataplane::{Command, Event, SidBehavior};
+use srdma_dataplane::{Command, DropReason, Event, SidBehavior};
 use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
 use srdma_testkit::multicast;
@@ -231,6 +231,28 @@ fn losses_are_repaired_for_both_kinds_of_branches() {
         give(&mut bench, 1, &response(0x11, "2001:db8:2::2", 102, &ACK));
         assert_eq!(give(&mut bench, 2, &response(0x11, CHILD, 102, &ACK)).len(), 1);
         assert_eq!(bench.pool.in_use(), 0, "every chunk comes back");
+    }
+}
+
+/// Packets that go down to nodes, and of which receivers are sent no copy, are not sent to them for a NAK either: one
+/// that ends before its outer header says, and one whose hops end here. The queue of the port keeps its count of octets.
+#[test]
+fn receivers_are_not_sent_again_what_they_were_not_sent() {
+    let mut longer = to(encapsulated(&data(101)), BUD_SID);
+    longer.push(0);
+    longer[5] += 1;
+    let mut last_hop = data(101);
+    last_hop[7] = 1;
+    let last_hop = to(encapsulated(&with_icrc(last_hop)), BUD_SID);
+    for (packet, reason) in [(longer, DropReason::Truncated), (last_hop, DropReason::HopLimitExceeded)] {
+        let mut bench = below_headend(|record| record.policy.repair.mode = RepairMode::Tree);
+        give(&mut bench, 0, &to(encapsulated(&data(100)), BUD_SID));
+        assert_eq!(give(&mut bench, 0, &packet), [(2, to(one_hop_on(packet), CHILD_SID))]);
+        assert_eq!(bench.drops(0), [(reason.name(), 1)]);
+        let first = give(&mut bench, 0, &to(encapsulated(&data(102)), BUD_SID));
+        let again = give(&mut bench, 1, &response(0x11, "2001:db8:2::2", 101, &NAK));
+        assert_eq!(again, [first[1].clone()]);
+        assert_eq!(bench.node.own_drops().get(reason), 1);
     }
 }
 
