@@ -26,7 +26,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    fn is_response(&self) -> bool {
+    pub(super) fn is_response(&self) -> bool {
         matches!(self.opcode, Opcode::ACKNOWLEDGE | Opcode::CNP)
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
     assert!(is_to_group || frame[..6] == neighbour_mac(port).0, "the destination address {:x?}", &frame[..6]);
     assert_eq!(packet[0] >> 4, 6, "the IPv6 version");
     assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])), packet.len() - 40, "the payload length");
-    assert_ne!(packet[7], 0, "the hop limit");
+    assert_ne!(packet[7], 0, "the hop limit of {frame:02x?} after {came:02x?}");
     let loopback = LOOPBACK.octets();
     let is_from_here = packet[8..24] == loopback && !came.windows(16).any(|octets| octets == loopback);
     if is_from_here && packet[6] == 58 {

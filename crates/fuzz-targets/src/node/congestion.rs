@@ -108,7 +108,7 @@ impl World {
         classes.set(0, 1).expect("a DSCP and a class");
         self.apply(Command::SetClasses(classes));
         match self.temper {
-            Temper::Plain | Temper::Recomputing | Temper::Tagged => return,
+            Temper::Plain | Temper::Recomputing | Temper::Tagged | Temper::Repairing => return,
             Temper::Strict | Temper::Bordering => {}
         }
         for port in 0..PORTS {
@@ -212,7 +212,7 @@ impl World {
         (0..PORTS).for_each(|port| self.apply(Command::RemoveEgress(PortId(port))));
         self.apply(Command::RemoveIoam);
         match self.temper {
-            Temper::Plain | Temper::Recomputing => self.apply(Command::RemoveFastCnp),
+            Temper::Plain | Temper::Recomputing | Temper::Repairing => self.apply(Command::RemoveFastCnp),
             Temper::Strict | Temper::Bordering | Temper::Tagged => {}
         }
         self.add_congestion();

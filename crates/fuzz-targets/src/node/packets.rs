@@ -22,6 +22,10 @@ const OPCODES: [u8; 16] =
 const SYNDROMES: [u8; 16] =
     [0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x00, 0x60, 0x60, 0x60, 0x20, 0x2E, 0x3F, 0x61, 0x62, 0x63, 0x40];
 
+/// The same where children repair: two in sixteen are requests (D153).
+const SYNDROMES_OF_REPAIR: [u8; 16] =
+    [0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x00, 0x60, 0x60, 0x60, 0x60, 0x2E, 0x3F, 0x61, 0x70, 0x70, 0x40];
+
 /// Type of the innermost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -179,13 +183,16 @@ impl Inner {
     fn data(&self, choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>) {
         let opcode = choices.of(&OPCODES);
         let form = choices.octet();
+        let repairs = world.repairs();
         let sent = &mut world.sent[usize::from(self.group) - 1];
         let psn = match form & 3 {
             0 | 1 => sent.next(),
             2 => sent.minus(u32::from(choices.octet() & 15)),
+            // A gap, which a window of the source has room for.
+            _ if repairs => sent.plus(2 + u32::from(choices.octet() & 3)),
             _ => sent.plus(choices.u32() & 0x7F_FFFF).minus(0x3F_FFFF),
         };
-        if form & 3 != 3 && psn.is_after(*sent) {
+        if (form & 3 != 3 || repairs) && psn.is_after(*sent) {
             *sent = psn;
         }
         let payload = match form >> 4 {
@@ -218,7 +225,7 @@ impl Inner {
 
     /// An ACK or NAK near what was sent.
     fn response(&self, choices: &mut Choices<'_>, world: &World, into: &mut Vec<u8>) {
-        let syndrome = choices.of(&SYNDROMES);
+        let syndrome = choices.of(if world.repairs() { &SYNDROMES_OF_REPAIR } else { &SYNDROMES });
         let syndrome = if syndrome == 0x40 { choices.octet() } else { syndrome };
         let sent = world.sent[usize::from(self.group) - 1];
         let psn = match choices.octet() {

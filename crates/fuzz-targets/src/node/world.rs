@@ -19,6 +19,11 @@ pub(super) const GROUPS: u16 = 6;
 /// The region that WRITEs of every source address.
 pub(super) const REGION: SourceRegion = SourceRegion { base: 0x7f00_0000_0000, length: 1 << 20, rkey: 0x1234 };
 
+/// The window of sources whose losses are repaired: sixteen packets of 4,096 octets.
+const WINDOW_OCTETS: u32 = 16 << 12;
+/// Chunks of a packet in a retransmission buffer, at most.
+const CHUNKS_PER_PACKET: u64 = 2;
+
 /// HMAC keys: the cover of each, by id.
 pub(super) const KEYS: [(u32, Cover); 3] = [(7, Cover::Tlvs), (8, Cover::Rfc8754), (9, Cover::Linux)];
 const SECRET: &[u8] = b"secret";
@@ -47,6 +52,8 @@ pub(super) enum Temper {
     Bordering,
     /// Ports 2 and 3 are VLANs on the link of port 0, which trusts their priorities; without congestion.
     Tagged,
+    /// Repairs losses in all groups that it can.
+    Repairing,
 }
 
 /// The VLAN of a port.
@@ -55,8 +62,8 @@ fn vlan_of(temper: Temper, port: u16) -> Option<u16> {
 }
 
 impl Temper {
-    pub(super) const ALL: [Temper; 5] =
-        [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering, Temper::Tagged];
+    pub(super) const ALL: [Temper; 6] =
+        [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering, Temper::Tagged, Temper::Repairing];
 }
 
 /// Change of a group's epoch.
@@ -168,7 +175,7 @@ impl World {
         config.icmp_errors_per_second = 1_000_000;
         config.worker = worker;
         match temper {
-            Temper::Plain | Temper::Bordering | Temper::Tagged => {}
+            Temper::Plain | Temper::Bordering | Temper::Tagged | Temper::Repairing => {}
             Temper::Strict => {
                 config.verify_icrc = true;
                 config.hmac = HmacPolicy::Required;
@@ -336,7 +343,8 @@ impl World {
     pub(super) fn commit(&mut self, group: u16, change: Change) {
         self.epoch += 1;
         let (id, epoch) = (GroupId(group.into()), self.epoch);
-        let Ok(whole) = Group::new(record(group, epoch, change, self.sent[usize::from(group) - 1].next())) else {
+        let next = self.sent[usize::from(group) - 1].next();
+        let Ok(whole) = Group::new(self.record(group, epoch, change, next)) else {
             return;
         };
         self.apply(Command::PrepareGroup(Box::new(entry(group, &whole))));
@@ -350,9 +358,48 @@ impl World {
             self.apply(Command::RemoveGroup(id));
         }
         let first = initial_psn(group);
-        let whole = Group::new(record(group, self.epoch, Change::Nothing, first)).expect("a group that can work");
+        let record = self.record(group, self.epoch, Change::Nothing, first);
+        let whole = Group::new(record).expect("a group that can work");
         self.apply(Command::AddGroup(Box::new(entry(group, &whole))));
         self.sent[usize::from(group) - 1] = first.previous();
+    }
+
+    fn record(&self, group: u16, epoch: u32, change: Change, next: Psn) -> Record {
+        let record = record(group, epoch, change, next);
+        let repair = if self.repairs() { repair(group) } else { RepairPolicy::default() };
+        Record { policy: Policy { repair, ..record.policy }, ..record }
+    }
+
+    /// Whether the node repairs losses.
+    pub(super) fn repairs(&self) -> bool {
+        self.temper == Temper::Repairing
+    }
+
+    /// Groups whose source has exceeded its window are joined again, so that the node repairs them (D160).
+    pub(super) fn restore_repair(&mut self) {
+        for group in 1..=GROUPS {
+            if self.node.repair_fill(GroupId(group.into())).is_some_and(|fill| fill.is_off) {
+                self.rejoin(group);
+            }
+        }
+    }
+
+    /// Data of the groups that the node repairs, which it may keep or absorb, and requests of its children.
+    pub(super) fn counted_by_repair(&self) -> u64 {
+        let ids = (1..=GROUPS).map(|group| GroupId(group.into()));
+        let counters = ids.filter_map(|id| self.node.repair_counters(id).zip(self.node.group_counters(id)));
+        counters.map(|(repair, group)| repair.requests_received + group.data_packets).sum()
+    }
+
+    /// Packets in retransmission buffers.
+    pub(super) fn kept_packets(&self) -> u64 {
+        let fills = (1..=GROUPS).filter_map(|group| self.node.repair_fill(GroupId(group.into())));
+        fills.map(|fill| fill.packets).sum()
+    }
+
+    /// Whether no chunk is in use but those of packets in retransmission buffers.
+    pub(super) fn has_only_kept_chunks(&self) -> bool {
+        self.pool.in_use() as u64 <= self.kept_packets() * CHUNKS_PER_PACKET
     }
 
     /// Whether ports are those of VLANs.
@@ -469,6 +516,12 @@ fn policy(group: u16) -> Policy {
         5 => Policy { rules: Rules::Literal, ..default },
         _ => default,
     }
+}
+
+/// Repair by the edges for group 3, by all nodes for the others.
+fn repair(group: u16) -> RepairPolicy {
+    let mode = if group == 3 { RepairMode::Edge } else { RepairMode::Tree };
+    RepairPolicy { mode, window_octets: WINDOW_OCTETS, ..RepairPolicy::default() }
 }
 
 fn receivers(group: u16) -> Vec<Receiver> {
