@@ -4,9 +4,12 @@ use super::cases::WorkingSet;
 use super::machine::Machine;
 use super::packets::data_packet;
 use super::row::Row;
+use anyhow::{Context, ensure};
 use srdma_wire::icrc::Computation;
+use srdma_wire::rocev2::Packet;
 use srdma_wire::{BthView, Ipv6View, Psn, Qpn, UdpView, View};
 use std::hint::black_box;
+use std::net::Ipv6Addr;
 use std::time::Instant;
 
 /// Something that is measured beside the dataplane.
@@ -48,44 +51,48 @@ impl Yardstick {
 
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let source = vec![0x5A; OCTETS];
-        let mut destination = vec![0; OCTETS];
         let (octets, copies, samples) = match self {
-            Yardstick::Copy => (
-                OCTETS,
-                1,
-                samples(repetitions, || {
+            Yardstick::Copy => {
+                let mut destination = vec![0; OCTETS];
+                let copy = |destination: &mut Vec<u8>| {
                     black_box(&mut destination[..]).copy_from_slice(black_box(&source));
                     Some(())
-                }),
-            ),
-            Yardstick::Crc => (
-                OCTETS,
-                1,
-                samples(repetitions, || {
+                };
+                (OCTETS, 1, samples(repetitions, &mut destination, copy, |_| Ok(())))
+            }
+            Yardstick::Crc => {
+                let hash = |(): &mut ()| {
                     black_box(crc32fast::hash(black_box(&source)));
                     Some(())
-                }),
-            ),
+                };
+                (OCTETS, 1, samples(repetitions, &mut (), hash, |()| Ok(())))
+            }
             Yardstick::CopyAndRecompute { payload_octets } => {
                 let mut edge = Edge::new(payload_octets);
-                let octets = edge.packet.len();
-                (octets, COPIES, samples(repetitions, || edge.copies()))
+                (edge.packet.len(), COPIES, samples(repetitions, &mut edge, Edge::copies, Edge::check))
             }
         };
-        let samples = samples.ok_or_else(|| anyhow::anyhow!("{}: the packet is no RoCEv2 packet", self.name()))?;
+        let samples = samples.with_context(|| self.name())?;
         Ok(Row::new(self.name(), Some(octets), None, WorkingSet::InsideL2.name(), copies, samples, machine))
     }
 }
 
-/// Nanoseconds per run, once for each repetition; `None` when a run fails.
-fn samples(repetitions: u32, mut run: impl FnMut() -> Option<()>) -> Option<Vec<f64>> {
+/// Nanoseconds per run, once for each repetition. What the last run has left is checked after each, outside the time.
+fn samples<S>(
+    repetitions: u32,
+    state: &mut S,
+    run: impl Fn(&mut S) -> Option<()>,
+    check: impl Fn(&S) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<f64>> {
     (0..repetitions)
         .map(|_| {
             let begin = Instant::now();
             for _ in 0..RUNS {
-                run()?;
+                run(state).context("the packet is no RoCEv2 packet")?;
             }
-            Some(begin.elapsed().as_nanos() as f64 / f64::from(RUNS))
+            let time_ns = begin.elapsed().as_nanos() as f64;
+            check(state)?;
+            Ok(time_ns / f64::from(RUNS))
         })
         .collect()
 }
@@ -123,5 +130,65 @@ impl Edge {
             *icrc = computation.finish().0;
         }
         Some(())
+    }
+
+    /// Checks the last copy of the latest run: the edge writes at fixed offsets, and copies that receivers drop would
+    /// cost as much.
+    fn check(&self) -> anyhow::Result<()> {
+        let last = self.receivers.iter().zip(&self.buffers).next_back();
+        let ((address, qpn), copy) = last.context("an edge without receivers")?;
+        let (address, qpn) = (Ipv6Addr::from(*address), Qpn::from_octets(*qpn));
+        let packet = Packet::parse(copy, copy.len())?;
+        let found = (packet.ipv6.destination(), packet.bth.dest_qpn());
+        ensure!(found == (address, qpn), "a copy to {found:?}, not to {address} and {qpn:?}");
+        ensure!(packet.icrc([])?.is_good(), "a wrong ICRC in the copy to {address}");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of an edge that changes one octet of the copy that is checked, in each run; `position` takes the length.
+    fn with_wrong(position: fn(usize) -> usize) -> String {
+        let mut edge = Edge::new(1024);
+        let copies = |edge: &mut Edge| {
+            edge.copies()?;
+            let copy = &mut edge.buffers[COPIES - 1];
+            let position = position(copy.len());
+            copy[position] ^= 1;
+            Some(())
+        };
+        samples(2, &mut edge, copies, Edge::check).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn copies_of_the_edge_are_checked_with_each_sample() {
+        let right = samples(2, &mut Edge::new(4096), Edge::copies, Edge::check).unwrap();
+        assert_eq!(right.len(), 2);
+        let of_address = with_wrong(|_| 24);
+        assert!(of_address.starts_with("a copy to (908:"), "{of_address}");
+        let of_qpn = with_wrong(|_| 55);
+        assert!(of_qpn.starts_with("a copy to (808:") && of_qpn.contains("not to 808:"), "{of_qpn}");
+        for error in [with_wrong(|_| 100), with_wrong(|len| len - 1)] {
+            assert!(error.starts_with("a wrong ICRC in the copy to 808:"), "{error}");
+        }
+    }
+
+    /// With another header in front of UDP the fixed offsets are wrong, and the edge takes its usual time.
+    #[test]
+    fn copies_at_wrong_offsets_are_found() {
+        let mut edge = Edge::new(1024);
+        let udp = 40;
+        edge.packet.splice(udp..udp, [17, 0, 1, 4, 0, 0, 0, 0]);
+        edge.packet[6] = 60;
+        let octets = edge.packet.len();
+        edge.packet[4..6].copy_from_slice(&((octets - udp) as u16).to_be_bytes());
+        edge.buffers = vec![edge.packet.clone(); 4 * COPIES];
+        assert!(Packet::parse(&edge.packet, octets).is_ok(), "a packet with destination options");
+        // The QPN is written where the UDP length is now.
+        let error = samples(1, &mut edge, Edge::copies, Edge::check).unwrap_err().to_string();
+        assert!(error.starts_with("UDP length "), "{error}");
     }
 }

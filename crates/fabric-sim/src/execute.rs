@@ -4,7 +4,9 @@ use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_e
 use crate::parallel::run_all;
 use crate::partition_plan::PartitionPlan;
 use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
-use crate::{Comparison, FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
+use crate::{
+    Comparison, FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario, VariantResult,
+};
 use serde::Serialize;
 use srdma_report::Page;
 use srdma_sim::observer::PeriodicObserver;
@@ -121,13 +123,17 @@ impl Results<'_> {
 }
 
 impl Report<'_> {
-    /// Targets that a run has missed and checks that do not hold, each as a sentence.
+    /// Targets that a run has missed, checks that do not hold, octets that differ in a run of a fabric, and frames that
+    /// the simulator lost in it, each as a sentence.
     pub fn failures(&self) -> Vec<String> {
         let broken = |claims: &[crate::wan::Claim]| {
             claims.iter().filter(|claim| !claim.holds).map(|claim| claim.to_string()).collect()
         };
         match self {
-            Report::Fabric(report) => report.results.missed_targets().map(|target| target.to_string()).collect(),
+            Report::Fabric(report) => {
+                let missed = report.results.missed_targets().map(|target| target.to_string());
+                missed.chain(report.results.runs.iter().flat_map(VariantResult::failures)).collect()
+            }
             Report::Wan(report) => broken(&report.claims),
             Report::EndToEnd(report) => broken(&report.claims),
         }

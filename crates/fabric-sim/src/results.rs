@@ -2,6 +2,7 @@
 
 use super::scenario::Level;
 use serde::{Deserialize, Serialize};
+use srdma_report::units::grouped;
 
 /// Results of all runs of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -335,6 +336,18 @@ impl FlowResult {
     /// Time from its first octet to the acknowledgement of its last one; `None` for unfinished and endless flows.
     pub fn completion_ns(&self) -> Option<u64> {
         self.finished_ns?.checked_sub(self.started_ns)
+    }
+}
+
+impl VariantResult {
+    /// The totals that must be 0 and are not, each as a sentence.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let Totals { octets_differing, lost_by_simulator, .. } = self.totals;
+        let differing = (octets_differing > 0).then(|| format!("{} octets differ", grouped(octets_differing)));
+        let lost =
+            (lost_by_simulator > 0).then(|| format!("{} frames lost by the simulator", grouped(lost_by_simulator)));
+        let sentence = |what: String| format!("variant {}, seed {}: {what}", self.variant, self.seed);
+        differing.into_iter().chain(lost).map(sentence).collect()
     }
 }
 

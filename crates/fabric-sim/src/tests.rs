@@ -1,7 +1,7 @@
 //! Tables and reports of artificial results in which every element occurs.
 
 use crate::results::{FlowKind, FlowResult, NotificationResult, PortResult, Series, SeriesKind, Summary, Totals};
-use crate::{FabricReport, Provenance};
+use crate::{FabricReport, Provenance, Report};
 use crate::{FabricResults, FabricScenario, Level, VariantResult, run_all};
 use std::path::Path;
 use std::time::Duration;
@@ -229,6 +229,30 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
     let report = FabricReport { scenario: &scenario, results: &results, provenance: &provenance };
     assert!(report.page().html().contains("Configuration"));
     assert!(!report.to_string().is_empty());
+}
+
+/// A run that corrupted data or lost frames fails the command, whether or not it has a target.
+#[test]
+fn differing_octets_and_lost_frames_are_failures() {
+    let (scenario, provenance) = (scenario(), provenance());
+    let failures = |spoil: &dyn Fn(&mut [VariantResult])| {
+        let mut results = results();
+        spoil(&mut results.runs);
+        Report::Fabric(FabricReport { scenario: &scenario, results: &results, provenance: &provenance }).failures()
+    };
+    assert_eq!(failures(&|_| ()), [""; 0]);
+    let differ = |runs: &mut [VariantResult]| runs[1].totals.octets_differing = 4096;
+    assert_eq!(failures(&differ), ["variant old, seed 2: 4,096 octets differ"]);
+    let lose = |runs: &mut [VariantResult]| {
+        runs[0].totals.lost_by_simulator = 2;
+        runs[2].totals = Totals { octets_differing: 7, lost_by_simulator: 3, ..runs[2].totals };
+    };
+    let expected = [
+        "variant old, seed 1: 2 frames lost by the simulator",
+        "variant new, seed 1: 7 octets differ",
+        "variant new, seed 1: 3 frames lost by the simulator",
+    ];
+    assert_eq!(failures(&lose), expected);
 }
 
 /// The same file, variants and seeds give the same results on any number of threads, in the order of variants and

@@ -28,8 +28,8 @@ pub(super) const EXAMPLES: &str = "Examples:
 The same file, variants and seeds give the same results on any number of threads. docs/scenarios.md describes the files,
 the JSON and the report.
 
-Exit codes: 0 all runs completed and all checks hold, 1 a run failed or missed its target or a check does not hold,
-2 the file or the arguments are invalid.";
+Exit codes: 0 all runs completed and all checks hold, 1 a run failed, missed its target, lost frames by
+itself or delivered other octets, or a check does not hold, 2 the file or the arguments are invalid.";
 
 /// Run a scenario: a fabric or a WAN under load, in several variants of congestion handling and path selection
 #[derive(Args)]

@@ -43,7 +43,7 @@ fn summary(studied: &WanReport<'_>) -> Vec<String> {
     ));
     let held = studied.claims.iter().filter(|claim| claim.holds).count();
     if !studied.claims.is_empty() {
-        summary.push(format!("{held} of {} checks pass with every seed.", studied.claims.len()));
+        summary.push(format!("{held} of {} checks pass.", studied.claims.len()));
     }
     summary
 }
@@ -54,7 +54,8 @@ fn claims(studied: &WanReport<'_>) -> Option<Section> {
         vec![format!("{mark} {}", claim.at), claim.expected.clone(), claim.found.clone()]
     };
     let table = Block::table("Checks", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
-    let lead = "Expected values by calculation, and the worst of the seeds.";
+    let lead = "Expected values by calculation, and the range of the seeds' values. A check passes if every seed meets \
+                it; one that names a single seed judges that seed.";
     (!studied.claims.is_empty()).then(|| Section::new("Checks", lead, vec![table]))
 }
 

@@ -1,5 +1,6 @@
 //! Scenarios: rejected ones, and the results of small ones.
 
+use srdma_fabric_sim::results::SeriesKind;
 use srdma_fabric_sim::{FabricScenario, VariantResult, run, run_all};
 use std::path::Path;
 
@@ -252,8 +253,8 @@ fn the_number_of_threads_does_not_change_results() {
     assert_eq!(one.matches("\"seed\":").count(), 3);
 }
 
-/// FC-4-1, FC-4-9: the switch notifies a sender within the return path's delay and 1 µs, whatever the reaction; the
-/// receiver, which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
+/// FC-4-1: the switch notifies a sender within the return path's delay and 1 µs, whatever the reaction; the receiver,
+/// which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
 #[test]
 fn a_switch_notifies_senders_at_once() {
     let variant = |name: &str, signal: &str, control: &str| {
@@ -291,6 +292,38 @@ fn a_switch_notifies_senders_at_once() {
     }
     let peak = |variant: &str| results.spread(variant, |summary| Some(summary.peak_queue_octets as f64)).unwrap()[1];
     assert!(peak("traced") < peak("slow"), "{} {}", peak("traced"), peak("slow"));
+}
+
+/// FC-4-9: returned traces reduce rates. They are the only signal here: switches neither mark nor notify. Each of four
+/// senders begins with a window of the link's rate times the round trip. Three of these wait in the queue as long as no
+/// trace changes them; traces in intervals of 5 µs have emptied the queue after 100 µs, the tenth point. All flows last
+/// for 300 µs at least in the run without traces.
+#[test]
+fn a_returned_trace_reduces_the_rate() {
+    let variant = |name: &str, interval_ns: u64| {
+        format!(
+            "[[variant]]\nname = \"{name}\"\nsignal = \"receiver-trace\"\ncontrol = \"hpcc\"\n\
+             hpcc = {{ feedback_interval_ns = {interval_ns} }}\nnotification = {{ threshold_octets = 50000 }}\n"
+        )
+    };
+    let text = format!(
+        "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 1000000\nmax_octets = 1000000\n\
+         start_us = 0\n[measure]\nduration_us = 10\n{}{}",
+        variant("returned", 5000),
+        variant("seldom", 1_000_000_000)
+    );
+    let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}, None).unwrap();
+    for result in &results.runs {
+        let totals = &result.totals;
+        assert_eq!((result.summary.unfinished, totals.dropped, totals.octets_differing), (0, 0, 0));
+        assert_eq!((totals.fast_cnps, totals.marked, totals.cnps), (0, 0, 0), "{}", result.variant);
+        let queue = result.series.iter().find(|series| series.kind == SeriesKind::Queue && series.name == "leaf1-h1.1");
+        let steady = &queue.expect("the congested port").values[10..30];
+        match result.variant.as_str() {
+            "returned" => assert!(steady.iter().all(|octets| *octets < 20_000.0), "{steady:?}"),
+            _ => assert!(steady.iter().all(|octets| *octets > 150_000.0), "{steady:?}"),
+        }
+    }
 }
 
 fn group_variants(variants: &[(&str, &str, &str)]) -> String {
