@@ -26,14 +26,17 @@ const NEED_REMARKS: [&str; 8] =
 const CASES: &str = "crates/conform/src/profile/";
 
 /// Product code that checks, measures or models what other code does.
-const CHECKERS: [&str; 8] = [
+const CHECKERS: [&str; 11] = [
     "crates/bench/",
     "crates/chaos/",
     "crates/cluster/",
     "crates/conform/",
+    "crates/fabric-sim/src/end_to_end/claims",
+    "crates/fabric-sim/src/wan/claims",
     "crates/fuzz-targets/",
     "crates/model-check/",
     "crates/sim/src/invariants",
+    "crates/sim/src/transfer",
     "crates/testkit/",
 ];
 

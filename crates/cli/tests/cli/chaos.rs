@@ -11,6 +11,12 @@ fn text(octets: &[u8]) -> String {
     String::from_utf8(octets.to_vec()).unwrap()
 }
 
+/// What a report says under a name: a member that is missing on both sides is no equality.
+#[track_caller]
+fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report.get(name).filter(|value| !value.is_null()).unwrap_or_else(|| panic!("{name} is missing: {report}"))
+}
+
 fn json(arguments: &[&str]) -> Value {
     let output = chaos(arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -47,8 +53,8 @@ fn a_schedule_replays_from_its_token() {
     let seed = json(&["--seed", "7", "--json", "--verbose"]);
     let token = format!("v1:{}", seed["schedule"]);
     let replayed = json(&["--replay", &token, "--json", "--verbose"]);
-    for figure in ["schedule", "hops", "ended_ns", "faults", "drops", "groups", "timeline"] {
-        assert_eq!(seed[figure], replayed[figure], "{figure}");
+    for name in ["schedule", "hops", "ended_ns", "faults", "drops", "groups", "timeline"] {
+        assert_eq!(figure(&seed, name), figure(&replayed, name), "{name}");
     }
     assert!(!seed["timeline"].as_array().unwrap().is_empty());
 }
@@ -149,7 +155,9 @@ fn clusters_are_run_and_reported() {
     let one = run(&["--seeds", "6", "--threads", "1", "--max-failures", "100"]);
     let three = run(&["--seeds", "6", "--threads", "3", "--max-failures", "100"]);
     assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(6), &Value::from("cluster-v12:1")));
-    assert_eq!((&one["digest"], &one["counts"]), (&three["digest"], &three["counts"]));
+    for name in ["digest", "counts"] {
+        assert_eq!(figure(&one, name), figure(&three, name), "{name}");
+    }
     assert!(one["events"].as_u64().expect("a number") >= 1200, "{}", one["events"]);
     assert!(!one["phases"].as_array().expect("a list").is_empty());
 }
@@ -163,8 +171,8 @@ fn a_cluster_replays_from_its_token() {
     let seed = run(&["--seed", "7"]);
     let token = format!("cluster-v12:{}", seed["schedule"]);
     let replayed = run(&["--replay", &token]);
-    for figure in ["schedule", "digest", "ended_ns", "counts", "timeline"] {
-        assert_eq!(seed[figure], replayed[figure], "{figure}");
+    for name in ["schedule", "digest", "ended_ns", "counts", "timeline"] {
+        assert_eq!(figure(&seed, name), figure(&replayed, name), "{name}");
     }
     // As reports name it.
     assert_eq!(run(&["--seed", "cluster-v12:7"])["digest"], seed["digest"].as_str().expect("a digest"));

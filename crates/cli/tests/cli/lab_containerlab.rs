@@ -217,8 +217,9 @@ fn a_controllers_group_has_the_data() {
     let deployed = Deployed::of("figure1-controller", &["--size", "1MiB"]);
     for _ in 0..2 {
         let results = deployed.transfer();
-        let source = results.iter().find(|(name, _)| name == "S1.source").expect("the source").1["sha256"].clone();
-        let matches = results.iter().filter(|(_, result)| result["matches"] == true && result["sha256"] == source);
+        let (_, source) = results.iter().find(|(name, _)| name == "S1.source").expect("the source");
+        let digest = source["sha256"].as_str().expect("a digest");
+        let matches = results.iter().filter(|(_, result)| result["matches"] == true && result["sha256"] == digest);
         assert_eq!(matches.count(), 5, "{results:?}");
     }
 }

@@ -126,7 +126,8 @@ fn applied(root: &Path, router: &str, plan: &Value) -> Routes {
         let action = route["action"].as_str().map(|action| format!("{action} {flavors} {}", route["nflen"]));
         (text(&route["dst"]), (hops, action))
     };
-    routes.iter().filter(|route| route["protocol"] != "kernel").map(of_route).collect()
+    let is_of_frr = |route: &&Value| route["protocol"].as_str().expect("a protocol") != "kernel";
+    routes.iter().filter(is_of_frr).map(of_route).collect()
 }
 
 /// PP-4-2, PP-5.1-1: what FRR 10.3 makes of the configuration, as the kernel shows it: the plan's routes by all their

@@ -138,8 +138,9 @@ fn recorded_order<'a>(all: &'a [Value], order: &Value) -> &'a Value {
     let orders = all.iter().filter_map(|exchange| exchange["response"]["orders"].as_array()).flatten();
     let is_alike = |like: &&Value| {
         let is_headend = |order: &Value| order["entry"]["headend"].is_object();
+        let role = |order: &Value| order["entry"]["role"].as_str().unwrap_or("none").to_owned();
         like["order"] == order["order"].as_str().expect("an order has a kind")
-            && like["entry"].get("role") == order["entry"].get("role")
+            && role(like) == role(order)
             && is_headend(like) == is_headend(order)
     };
     orders.clone().find(is_alike).unwrap_or_else(|| panic!("not recorded: {order}"))

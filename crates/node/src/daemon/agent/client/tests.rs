@@ -68,7 +68,7 @@ impl Scripted {
     fn respond(&mut self, path: &str, request: &Value) -> Result<(u16, Value), String> {
         let Some(next) = self.script.first().cloned() else { return Ok((200, json!({ "orders": [] }))) };
         let (is_registration, expected) = (path == "/v1/nodes", &next["request"]);
-        let is_in_session = next["path"] != "/v1/nodes";
+        let is_in_session = next["path"].as_str().expect("a path") != "/v1/nodes";
         if is_registration && is_in_session {
             return Err(format!("registers within its session: {request}"));
         }
