@@ -1,15 +1,40 @@
-"""Makes the captures of this directory: classic pcap by scapy, pcapng octet by octet from its specification."""
+#!/usr/bin/python3
+"""Writes the files of this directory, or checks that they are here.
+
+    testdata/capture/make.py --check          compare with the files in this directory, octet by octet
+    testdata/capture/make.py --out DIRECTORY  write them
+
+Classic pcap is scapy's (2.5 or later: Debian's python3-scapy); pcapng is written octet by octet from its specification.
+expected.tsv is what tshark reads in them; it is left out, with a message, where tshark is not installed.
+"""
+
+import pathlib
+import shutil
 import struct
+import subprocess
+import sys
+
 from scapy.utils import RawPcapReader, RawPcapWriter
 
-frames = [octets for octets, _ in RawPcapReader("../golden/scapy_01_rocev2_base.pcap")]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools" / "golden"))
 
-for name, endianness, nano in [("be_us", ">", False), ("be_ns", ">", True), ("le_ns", "<", True)]:
-    writer = RawPcapWriter(f"{name}.pcap", linktype=1, endianness=endianness, nano=nano)
-    writer.write_header(None)
-    for index, frame in enumerate(frames):
-        writer.write_packet(frame, sec=1700000000 + index, usec=123456789 if nano else 123456)
-    writer.close()
+import stored
+
+FRAMES = [octets for octets, _ in RawPcapReader(str(stored.GOLDEN / "scapy_01_rocev2_base.pcap"))]
+
+
+def classic(endianness, nano):
+    """A function that writes a classic capture."""
+
+    def write(path):
+        writer = RawPcapWriter(str(path), linktype=1, endianness=endianness, nano=nano)
+        writer.write_header(None)
+        for index, frame in enumerate(FRAMES):
+            writer.write_packet(frame, sec=1700000000 + index, usec=123456789 if nano else 123456)
+        writer.close()
+
+    return write
 
 
 def block(order, kind, body):
@@ -50,17 +75,55 @@ def simple(order, frame, snaplen):
     return block(order, 3, struct.pack(order + "I", len(frame)) + frame[:snaplen])
 
 
-with open("two_sections.pcapng", "wb") as file:
-    second = 1700000000
-    for order in ">", "<":
-        file.write(section(order))
-        file.write(interface(order, 1, 60, b"S1-N6"))
-        file.write(interface(order, 1, 0, b"N6-N4", resolution=9))
-        file.write(block(order, 0x0BAD, b"a private block"))
-        file.write(enhanced(order, 0, second * 10**6 + 5, frames[0][:60], len(frames[0])))
-        file.write(enhanced(order, 1, second * 10**9 + 7, frames[1]))
-        file.write(interface(order, 101, 0, b"tun0", resolution=0x80 | 20, offset=1000))
-        file.write(enhanced(order, 2, (second - 1000) << 20 | 1 << 19, frames[2][14:]))
-        file.write(obsolete(order, 1, second * 10**9 + 9, frames[3]))
-        file.write(simple(order, frames[4], 60))
-        second += 100
+def two_sections(path):
+    with path.open("wb") as file:
+        second = 1700000000
+        for order in ">", "<":
+            file.write(section(order))
+            file.write(interface(order, 1, 60, b"S1-N6"))
+            file.write(interface(order, 1, 0, b"N6-N4", resolution=9))
+            file.write(block(order, 0x0BAD, b"a private block"))
+            file.write(enhanced(order, 0, second * 10**6 + 5, FRAMES[0][:60], len(FRAMES[0])))
+            file.write(enhanced(order, 1, second * 10**9 + 7, FRAMES[1]))
+            file.write(interface(order, 101, 0, b"tun0", resolution=0x80 | 20, offset=1000))
+            file.write(enhanced(order, 2, (second - 1000) << 20 | 1 << 19, FRAMES[2][14:]))
+            file.write(obsolete(order, 1, second * 10**9 + 9, FRAMES[3]))
+            file.write(simple(order, FRAMES[4], 60))
+            second += 100
+
+
+CAPTURES = {
+    "be_us.pcap": classic(">", nano=False),
+    "be_ns.pcap": classic(">", nano=True),
+    "le_ns.pcap": classic("<", nano=True),
+    "two_sections.pcapng": two_sections,
+}
+FIELDS = ("frame.time_epoch", "frame.cap_len", "frame.len", "frame.interface_name")
+
+
+def expected(path):
+    """What tshark reads in the captures, which lie beside the path. A Simple Packet Block, which has an interface and
+    no time, has the time of the packet before; the private block, which has neither, is left out."""
+    lines = []
+    for name in CAPTURES:
+        command = ["tshark", "-r", str(path.parent / name), "-T", "fields"]
+        command += [word for field in FIELDS for word in ("-e", field)]
+        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+            time, *others = line.split("\t")
+            if time or others[-1]:
+                known = time or known
+                lines.append("\t".join((name, known, *others)))
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def main():
+    files = dict(CAPTURES)
+    if shutil.which("tshark"):
+        files["expected.tsv"] = expected
+    else:
+        print("expected.tsv: skipped, tshark is not installed")
+    return stored.run_files(__doc__, files, HERE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,21 @@
-#!/usr/bin/env python3
-"""Writes connection.pcap: two RDMA CM exchanges, octet by octet after IBTA volume 1, sections 9.6, 12.6 and 13.4.3."""
+#!/usr/bin/python3
+"""Writes connection.pcap, two RDMA CM exchanges, or checks that it is here.
+
+    testdata/cm/make.py --check          compare with the capture in this directory, octet by octet
+    testdata/cm/make.py --out DIRECTORY  write it
+
+Octets are written out here after IBTA volume 1, sections 9.6, 12.6 and 13.4.3; the ICRC is computed with Python's zlib.
+"""
+
+import pathlib
 import struct
+import sys
 import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools" / "golden"))
+
+import stored
 
 A = bytes.fromhex("20010db8000100000000000000000001")
 B = bytes.fromhex("20010db8000200000000000000000001")
@@ -58,7 +72,13 @@ FRAMES = [
     frame(A, B, 0x0010, 4, request(0xA0A0A0A1, 0x000124, 3)),
 ]
 
-with open("connection.pcap", "wb") as out:
-    out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-    for number, octets in enumerate(FRAMES):
-        out.write(struct.pack("<IIII", 1_700_000_000, number * 100, len(octets), len(octets)) + octets)
+
+def write(path):
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for number, octets in enumerate(FRAMES):
+            out.write(struct.pack("<IIII", 1_700_000_000, number * 100, len(octets), len(octets)) + octets)
+
+
+if __name__ == "__main__":
+    sys.exit(stored.run_files(__doc__, {"connection.pcap": write}, HERE))
