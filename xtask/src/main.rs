@@ -34,7 +34,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run every check, stopping at the first that fails.
+    /// Run the checks in order, each with its time, also after one that fails.
     Ci {
         /// Only the checks for every commit: few seeds, no documentation build, no release demo.
         #[arg(long)]
@@ -76,8 +76,8 @@ enum Chore {
     Peers(peers::Arguments),
     /// Run the commands behind tables of the documents, keep their results in docs/results, and write the tables.
     ///
-    /// What exists for the present tree of crates/ is kept, and a run that was stopped goes on where it was. The exit
-    /// code is 1 if a command has failed.
+    /// What exists for the present tree of crates/, the commands and the files that these name is kept, and a run that
+    /// was stopped goes on where it was. The exit code is 1 if a command has failed.
     Evidence(evidence::Arguments),
     /// Check the house rules that the compiler does not check.
     Tidy,

@@ -1,17 +1,20 @@
 //! `cargo xtask evidence`: runs the commands behind tables and plots of the documents, keeps their results with commit,
 //! tree and machine in docs/results, and writes the tables and plots from them.
 //!
-//! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
-//! target/evidence, so that it goes on where it was. But commands of fuzzing, chaos tests and model checking name the
-//! crates that they reach: each has a tree of its own, is stored when it ends, and holds until one of these changes.
+//! A result of the present tree of crates/, the present commands and the files that they name is kept. What a run that
+//! was stopped had finished is kept in target/evidence, so that it goes on where it was. But commands of fuzzing, chaos
+//! tests and model checking name the crates that they reach: each has commit, tree and machine of its own, is stored
+//! when it ends, and holds until one of these crates changes.
 
 mod figures;
+mod files;
 mod fuzz;
 mod instructions;
 mod job;
 mod jobs;
 mod methods;
 mod networks;
+mod partial;
 mod paths;
 mod plots;
 mod programs;
@@ -28,14 +31,14 @@ pub(crate) use table::{Marked, marked, write_into};
 
 use crate::tree::Tree;
 use anyhow::{Context, Result, ensure};
-use job::{Job, Program, Step};
+use files::Files;
+use job::{Job, Step};
+use partial::Partial;
 use programs::Programs;
 use reach::Crates;
-use result::Trees;
+use result::{Present, Run, Trees};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -66,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.list {
         let (crates, present) = (Crates::of_workspace()?, Trees::of_repository()?);
         for job in &jobs {
-            let states = states(job, &crates, &present)?;
+            let states = states(job, Stored::read(job.name)?.as_ref(), &crates, &present)?;
             match arguments.only.as_slice() {
                 [] => println!("{}", summary(job, &states)),
                 _ => print(job, &states),
@@ -76,19 +79,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let mut failed = Vec::new();
     if !arguments.tables {
-        let present = result::Present::of_repository()?;
+        let (crates, present) = (Crates::of_workspace()?, Present::of_repository()?);
         let programs = Programs::build(&jobs)?;
         for job in &jobs {
-            let stored = Stored::read(job.name)?;
-            let is_present =
-                |stored: &Stored| stored.tree == present.trees.crates && stored.steps.len() == job.steps.len();
-            if !arguments.again && stored.as_ref().is_some_and(is_present) {
-                println!("{}: there is a result of this tree", job.name);
+            let stored = Stored::read(job.name)?.filter(|_| !arguments.again);
+            if is_present(job, stored.as_ref(), &crates, &present.trees)? {
+                println!("{}: there is a result of the present code", job.name);
                 continue;
             }
             println!("{}: {}", job.name, job.about);
-            let earlier = stored.as_ref().filter(|_| !arguments.again);
-            match execute(job, &programs, &present, earlier) {
+            match execute(job, &programs, &present, &crates, stored.as_ref()) {
                 Ok(stored) => stored.write(job.name)?,
                 Err(error) => {
                     eprintln!("error: {}: {error:#}", job.name);
@@ -126,16 +126,23 @@ enum State {
 }
 
 /// The states of a job's commands.
-fn states(job: &Job, crates: &Crates, present: &Trees) -> Result<Vec<State>> {
-    let stored = Stored::read(job.name)?;
+fn states(job: &Job, stored: Option<&Stored>, crates: &Crates, present: &Trees) -> Result<Vec<State>> {
     let state = |step: &Step| {
-        let Some(tree) = stored.as_ref().and_then(|stored| stored.tree_of(&step.command())) else {
+        let Some(run) = stored.and_then(|stored| stored.run_of(&step.command())) else {
             return Ok(State::Missing);
         };
-        let holds = if step.is_part() { holds(step, tree, present, crates)? } else { tree == present.crates };
-        Ok(if holds { State::Holds(tree.to_owned()) } else { State::OfOtherCode(tree.to_owned()) })
+        let tree = run.tree.to_owned();
+        Ok(if holds(step, &run, present, crates)? { State::Holds(tree) } else { State::OfOtherCode(tree) })
     };
     job.steps.iter().map(state).collect()
+}
+
+/// Whether a result has the job's commands, and no others, all of the present code.
+fn is_present(job: &Job, stored: Option<&Stored>, crates: &Crates, present: &Trees) -> Result<bool> {
+    let Some(Stored { steps, .. }) = stored else { return Ok(false) };
+    let has_commands = job.steps.iter().map(Step::command).eq(steps.iter().map(|(command, _)| command.as_str()));
+    let states = states(job, stored, crates, present)?;
+    Ok(has_commands && states.iter().all(|state| matches!(state, State::Holds(_))))
 }
 
 /// A job, and how many of its commands are in each state.
@@ -158,27 +165,34 @@ fn print(job: &Job, states: &[State]) {
         let state = match state {
             State::Missing => "no result".to_owned(),
             State::Holds(tree) => format!("tree {tree}"),
-            State::OfOtherCode(tree) => format!("tree {tree}, of other code"),
+            State::OfOtherCode(tree) => format!("tree {tree}, of other code or files"),
         };
         println!("    {}\n        {state}", step.command());
     }
 }
 
-/// Whether what a part reaches has not changed since the tree of its run.
-fn holds(step: &Step, tree: &str, present: &Trees, crates: &Crates) -> Result<bool> {
-    match step.program {
-        Program::Page => Ok(tree == present.tree_of(step)),
-        _ => reach::is_same(tree, present.tree_of(step), &crates.reached(step.reaches)?),
-    }
+/// Whether what a command depends on has not changed since its run.
+fn holds(step: &Step, run: &Run<'_>, present: &Trees, crates: &Crates) -> Result<bool> {
+    let is_same = match step.reaches {
+        [] => run.tree == present.tree_of(step),
+        reaches => reach::is_same(run.tree, present.tree_of(step), &crates.reached(reaches)?)?,
+    };
+    Ok(is_same && run.has_files(&present.files_of(step)))
 }
 
 /// Runs the steps of a job, but for those that an earlier run with the same code has finished. A job of parts is stored
 /// after each of them.
-fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: Option<&Stored>) -> Result<Stored> {
+fn execute(
+    job: &Job,
+    programs: &Programs,
+    present: &Present,
+    crates: &Crates,
+    earlier: Option<&Stored>,
+) -> Result<Stored> {
     let of_parts = job.is_of_parts();
     let mut partial = match of_parts {
-        true => Partial::of_what_holds(job, present, earlier)?,
-        false => Partial::read(job.name, &present.trees.crates)?,
+        true => Partial::of_what_holds(job, &present.trees, crates, earlier)?,
+        false => Partial::read(job.name, &present.trees.crates, files_of(job, &present.trees))?,
     };
     for (number, step) in job.steps.iter().enumerate() {
         let command = step.command();
@@ -188,7 +202,7 @@ fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: O
         let begin = Instant::now();
         let value = programs.run(step).with_context(|| command.clone())?;
         println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
-        partial.insert(&command, if of_parts { with_tree(value, present.trees.tree_of(step)) } else { value })?;
+        partial.insert(&command, if of_parts { present.stamp(step, value) } else { value })?;
         if of_parts {
             partial.stored(job, present)?.write(job.name)?;
         }
@@ -198,68 +212,9 @@ fn execute(job: &Job, programs: &Programs, present: &result::Present, earlier: O
     Ok(stored)
 }
 
-/// A part's result, an object, with the tree of its run.
-fn with_tree(value: Value, tree: &str) -> Value {
-    let mut value = if value.is_object() { value } else { serde_json::json!({ "rows": value }) };
-    value["tree"] = Value::from(tree);
-    value
-}
-
-/// The finished steps of a job, by their commands.
-struct Partial {
-    /// Where they are kept until all are finished; `None`: each is stored in the result.
-    file: Option<PathBuf>,
-    done: BTreeMap<String, Value>,
-}
-
-impl Partial {
-    fn read(name: &str, tree: &str) -> Result<Self> {
-        let folder = Tree::root().join("target/evidence");
-        fs::create_dir_all(&folder)?;
-        let file = folder.join(format!("{name}-{tree}.json"));
-        let done = match fs::read(&file) {
-            Ok(octets) => serde_json::from_slice(&octets).with_context(|| format!("{}", file.display()))?,
-            Err(_) => BTreeMap::new(),
-        };
-        Ok(Partial { file: Some(file), done })
-    }
-
-    /// Of a job of parts: those of an earlier result whose code has not changed since.
-    fn of_what_holds(job: &Job, present: &result::Present, earlier: Option<&Stored>) -> Result<Self> {
-        let (crates, mut done) = (Crates::of_workspace()?, BTreeMap::new());
-        for step in &job.steps {
-            let command = step.command();
-            let Some(value) = earlier.and_then(|earlier| earlier.result_of(&command)) else { continue };
-            let Some(tree) = value["tree"].as_str() else { continue };
-            if holds(step, tree, &present.trees, &crates)? {
-                done.insert(command, value.clone());
-            }
-        }
-        Ok(Partial { file: None, done })
-    }
-
-    /// What is finished, as a result. A table that cannot be made of it shows that it lacks something.
-    fn stored(&self, job: &Job, present: &result::Present) -> Result<Stored> {
-        let of_step = |command: String| self.done.get(&command).map(|value| (command.clone(), value.clone()));
-        let stored = Stored::new(present, job.steps.iter().map(Step::command).filter_map(of_step).collect());
-        table(job, &stored)?;
-        Ok(stored)
-    }
-
-    fn insert(&mut self, command: &str, value: Value) -> Result<()> {
-        self.done.insert(command.to_owned(), value);
-        let Some(file) = &self.file else { return Ok(()) };
-        let partial = file.with_extension("partial");
-        fs::write(&partial, serde_json::to_vec(&self.done)?)?;
-        fs::rename(partial, file).context("cannot keep a result")
-    }
-
-    fn remove(&self) -> Result<()> {
-        match &self.file {
-            Some(file) if file.exists() => fs::remove_file(file).context("cannot remove results"),
-            _ => Ok(()),
-        }
-    }
+/// The files outside crates/ on which the result of a job depends.
+fn files_of(job: &Job, present: &Trees) -> Files {
+    job.steps.iter().flat_map(|step| present.files_of(step)).collect()
 }
 
 /// Writes the table of each result into the documents that have its markers, and its plots.
@@ -332,7 +287,8 @@ pub(crate) fn commands(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use job::Program;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn jobs_have_names_of_their_own_and_steps() {
@@ -369,31 +325,106 @@ mod tests {
     #[test]
     fn a_table_of_parts_lacks_what_has_not_run() {
         let job = jobs::all().into_iter().find(|job| job.name == "fuzz-controller").unwrap();
-        let result = |step: &Step, tree: &str| {
+        let earlier = Present::of("fedcba9876");
+        let result = |step: &Step| {
             let value = serde_json::json!({ "target": "requests", "executions": 7, "per_second": 2 });
-            (step.command(), with_tree(value, tree))
+            (step.command(), earlier.stamp(step, value))
         };
         let last = job.steps.len() - 1;
-        let mut stored = Stored::new(&result::Present::of("0123456789"), vec![result(&job.steps[last], "fedcba9876")]);
+        let mut stored = Stored::new(&Present::of("0123456789"), Files::new(), vec![result(&job.steps[last])]);
         let text = table_of(job.name, &stored).unwrap();
         assert!(text.contains("\n| `requests` | 7 | 2 | fedcba98 |\n"), "{text}");
         assert!(
             text.ends_with(&format!(" {last} of {} commands have not run since their code changed.\n", last + 1)),
             "{text}"
         );
-        stored.steps.splice(0..0, job.steps[..last].iter().map(|step| result(step, "fedcba9876")));
+        stored.steps.splice(0..0, job.steps[..last].iter().map(result));
         assert!(!table_of(job.name, &stored).unwrap().contains("have not run"));
         stored.steps.reverse();
         assert!(table_of(job.name, &stored).is_err(), "not in their order");
     }
 
+    /// A job of two simulations.
+    fn simulations() -> Job {
+        let step = |name: &str| Step::srdma(format!("sim scenarios/{name}.toml --json"), &[]);
+        let steps = ["a", "b"].map(step).to_vec();
+        Job { name: "simulations", about: "", is_quick: true, steps, table: |_| Ok(String::new()) }
+    }
+
+    /// A result of the job's commands on this code.
+    fn result_of(job: &Job, trees: &Trees, files: Files) -> Stored {
+        let steps = job.steps.iter().map(|step| (step.command(), Value::Null)).collect();
+        Stored::new(&Present::of(&trees.crates), files, steps)
+    }
+
     #[test]
-    fn a_stopped_job_keeps_what_it_has_finished() {
-        let mut partial = Partial::read("test-of-partial-results", "0").unwrap();
-        partial.insert("one", Value::from(1)).unwrap();
-        let again = Partial::read("test-of-partial-results", "0").unwrap();
-        assert_eq!(again.done["one"], 1);
-        again.remove().unwrap();
-        assert!(Partial::read("test-of-partial-results", "0").unwrap().done.is_empty());
+    fn a_result_of_other_commands_is_not_present() {
+        let (job, crates, trees) = (simulations(), Crates::of_workspace().unwrap(), Trees::of("0", "1"));
+        let mut stored = result_of(&job, &trees, Files::new());
+        let is_present = |stored: &Stored| is_present(&job, Some(stored), &crates, &trees).unwrap();
+        assert!(is_present(&stored));
+        stored.steps[1].0 = "srdma sim scenarios/b.toml --seeds 2 --json".to_owned();
+        assert!(!is_present(&stored), "as many, but another one");
+        stored.steps[1].0 = job.steps[1].command();
+        stored.steps.reverse();
+        assert!(!is_present(&stored), "no table is made in this order");
+    }
+
+    #[test]
+    fn a_result_of_another_scenario_is_not_present() {
+        let (job, crates) = (simulations(), Crates::of_workspace().unwrap());
+        let of = |b: &str, measured: &str| {
+            let a = ("scenarios/a.toml", "file = \"measured/m.toml\"");
+            Trees::of("0", "1").with(&[a, ("scenarios/b.toml", b), ("scenarios/measured/m.toml", measured)])
+        };
+        let earlier = of("n = 1", "m = 1");
+        let stored = result_of(&job, &earlier, files_of(&job, &earlier));
+        let count = |stored: &Stored, present: &Trees| {
+            let states = states(&job, Some(stored), &crates, present).unwrap();
+            let holding = states.iter().filter(|state| matches!(state, State::Holds(_))).count();
+            assert_eq!(is_present(&job, Some(stored), &crates, present).unwrap(), holding == 2);
+            holding
+        };
+        assert_eq!(count(&stored, &earlier), 2);
+        assert_eq!(count(&stored, &of("n = 2", "m = 1")), 1);
+        assert_eq!(count(&stored, &of("n = 1", "m = 2")), 1);
+        // Without files, a result is of the present code by the tree alone.
+        let unrecorded = result_of(&job, &earlier, Files::new());
+        assert_eq!(count(&unrecorded, &of("n = 2", "m = 2")), 2);
+    }
+
+    /// What holds is kept with the origin of its run, and is not stamped again.
+    #[test]
+    fn parts_that_hold_keep_their_origin() {
+        let part = |seed: u32| Step { program: Program::Page, ..Step::srdma(format!("fuzz -- {seed}"), &[]) };
+        let job = Job { steps: vec![part(1), part(2)], ..simulations() };
+        let crates = Crates::of_workspace().unwrap();
+        let earlier = Present::of("0");
+        let results = job.steps.iter().map(|step| (step.command(), earlier.stamp(step, Value::from(7))));
+        let mut stored = Stored::new(&earlier, Files::new(), results.collect());
+        let present = Trees::of("other crates", "0123456789");
+        assert!(is_present(&job, Some(&stored), &crates, &present).unwrap());
+        stored.steps[1].1["tree"] = Value::from("another page");
+        assert!(!is_present(&job, Some(&stored), &crates, &present).unwrap());
+        let kept = Partial::of_what_holds(&job, &present, &crates, Some(&stored)).unwrap().done;
+        assert_eq!(kept, BTreeMap::from([(job.steps[0].command(), stored.steps[0].1.clone())]));
+        assert_eq!(kept[&job.steps[0].command()]["machine"], "a machine");
+    }
+
+    /// What is shipped is run at its full size.
+    #[test]
+    fn every_scenario_is_in_a_command() {
+        let tree = Tree::of_repository().unwrap();
+        let is_scenario = |path: &&str| {
+            path.starts_with("scenarios/") && path.ends_with(".toml") && !path.starts_with("scenarios/measured/")
+        };
+        let scenarios: BTreeSet<&str> = tree.files.iter().map(|file| file.path.as_str()).filter(is_scenario).collect();
+        let jobs = jobs::all();
+        let words = jobs.iter().flat_map(|job| &job.steps).flat_map(Step::arguments);
+        let run: BTreeSet<&str> = words.filter(|word| scenarios.contains(word)).collect();
+        assert!(
+            scenarios.contains("scenarios/wan.toml") && scenarios.contains("scenarios/sweeps/incast-dc-rates.toml")
+        );
+        assert_eq!(run, scenarios);
     }
 }

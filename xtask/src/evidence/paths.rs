@@ -7,13 +7,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
-const SCENARIOS: [(&str, &str); 6] = [
-    ("allreduce", "path selection for an all-reduce of 64 NICs"),
-    ("allreduce-512", "path selection for an all-reduce of 512 NICs"),
-    ("alltoall", "path selection for an all-to-all"),
-    ("multi-job", "path selection for four jobs at a time"),
-    ("link-failure", "path selection when a spine fails"),
-    ("spine-congestion", "path selection when a spine is congested"),
+/// Its name, what it compares, and whether it takes a few seconds.
+const SCENARIOS: [(&str, &str, bool); 7] = [
+    ("allreduce", "path selection for an all-reduce of 64 NICs", false),
+    ("allreduce-512", "path selection for an all-reduce of 512 NICs", false),
+    ("alltoall", "path selection for an all-to-all", false),
+    ("multi-job", "path selection for four jobs at a time", false),
+    ("link-failure", "path selection when a spine fails", false),
+    ("spine-congestion", "path selection when a spine is congested", false),
+    ("goal-trace", "path selection for a trace of four ranks beside an all-to-all", true),
 ];
 
 const MEASURES: [Measure; 14] = [
@@ -33,11 +35,11 @@ const MEASURES: [Measure; 14] = [
     Measure::new("peak queue, MB", "peak queue", 1e6, 2),
 ];
 
-pub(super) fn jobs() -> [Job; 6] {
-    SCENARIOS.map(|(name, about)| Job {
+pub(super) fn jobs() -> [Job; 7] {
+    SCENARIOS.map(|(name, about, is_quick)| Job {
         name,
         about,
-        is_quick: false,
+        is_quick,
         steps: vec![Step::srdma(format!("sim scenarios/{name}.toml --json"), &["/variants"])],
         table,
     })

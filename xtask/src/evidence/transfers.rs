@@ -6,21 +6,36 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
-pub(super) fn jobs() -> [Job; 8] {
-    [demos(), rules(), algorithms(), broadcasts(), broadcast_flow(), applications(), guests(), guests_lossy()]
+pub(super) fn jobs() -> [Job; 9] {
+    [
+        demos(),
+        rules(),
+        algorithms(),
+        broadcasts(),
+        broadcast_rails(),
+        broadcast_flow(),
+        applications(),
+        guests(),
+        guests_lossy(),
+    ]
 }
 
 fn percent(row: &Value) -> Result<String> {
     Ok(format!("{} %", number(row, "/loss")? * 100.0))
 }
 
-const DEMOS: [&str; 3] = ["demo --json", "demo --receivers 1024 --size 16MiB --json", LOSSLESS];
-const LOSSLESS: &str = "demo --receivers 1024 --size 16MiB --loss 0 --json";
+const DEMOS: [&str; 5] = [
+    "demo --json",
+    "demo --headend host --json",
+    "demo --repair off --json",
+    "demo --receivers 1024 --size 16MiB --json",
+    "demo --receivers 1024 --size 16MiB --loss 0 --json",
+];
 
 fn demos() -> Job {
     Job {
         name: "demos",
-        about: "wall time of srdma demo",
+        about: "wall time and source egress of srdma demo",
         is_quick: true,
         steps: DEMOS.map(|demo| Step::srdma(demo, &["/wall_ms", "/packet_hops", "/source/egress_ratio"])).to_vec(),
         table: |results| {
@@ -91,31 +106,49 @@ fn algorithms() -> Job {
 
 const BROADCASTS: [&str; 2] = ["broadcast-60gb", "broadcast-1024"];
 
-fn broadcasts() -> Job {
+const RAILS: [&str; 1] = ["broadcast-rails"];
+
+fn steps_of_broadcasts(names: &[&str]) -> Vec<Step> {
     let step = |name| {
         let kept = &["/variants", "/runs/*/packet_hops", "/runs/*/verified_icrc"];
         Step::srdma(format!("sim scenarios/{name}.toml --json"), kept)
     };
+    names.iter().map(step).collect()
+}
+
+fn broadcasts() -> Job {
     Job {
         name: "broadcasts",
         about: "data to many receivers by one group at 400 Gbit/s, packet by packet",
         is_quick: false,
-        steps: BROADCASTS.map(step).to_vec(),
-        table: |results| {
-            ensure!(results.len() == BROADCASTS.len(), "results are missing");
-            let columns = ["scenario", "octets delivered", "completion, ms", "relative to size by rate", "packet-hops"];
-            let mut table = head(&columns);
-            for (name, result) in BROADCASTS.iter().zip(results) {
-                ensure!(result["runs"][0]["verified_icrc"] == true, "{name}: its ICRCs were not verified");
-                let measure = |of: &str| number(result, &format!("/variants/0/measures/{of}/1"));
-                let (octets, time) = (measure("data delivered")?, measure("broadcast completion")? / 1e6);
-                let ratio = measure("broadcast relative to size by rate")?;
-                let (octets, hops) = (grouped(octets), grouped(number(result, "/runs/0/packet_hops")?));
-                let _ = writeln!(table, "| `{name}` | {octets} | {time:.3} | {ratio:.3} | {hops} |");
-            }
-            Ok(table)
-        },
+        steps: steps_of_broadcasts(&BROADCASTS),
+        table: |results| of_broadcasts(&BROADCASTS, results),
     }
+}
+
+fn broadcast_rails() -> Job {
+    Job {
+        name: "broadcast-rails",
+        about: "data to many receivers by a group for each of four NICs at 400 Gbit/s, packet by packet",
+        is_quick: false,
+        steps: steps_of_broadcasts(&RAILS),
+        table: |results| of_broadcasts(&RAILS, results),
+    }
+}
+
+fn of_broadcasts(names: &[&str], results: &[Value]) -> Result<String> {
+    ensure!(results.len() == names.len(), "results are missing");
+    let columns = ["scenario", "octets delivered", "completion, ms", "relative to size by rate", "packet-hops"];
+    let mut table = head(&columns);
+    for (name, result) in names.iter().zip(results) {
+        ensure!(result["runs"][0]["verified_icrc"] == true, "{name}: its ICRCs were not verified");
+        let measure = |of: &str| number(result, &format!("/variants/0/measures/{of}/1"));
+        let (octets, time) = (measure("data delivered")?, measure("broadcast completion")? / 1e6);
+        let ratio = measure("broadcast relative to size by rate")?;
+        let (octets, hops) = (grouped(octets), grouped(number(result, "/runs/0/packet_hops")?));
+        let _ = writeln!(table, "| `{name}` | {octets} | {time:.3} | {ratio:.3} | {hops} |");
+    }
+    Ok(table)
 }
 
 fn broadcast_flow() -> Job {
@@ -279,6 +312,30 @@ mod tests {
         let text = "| ms, median of the seeds (least–greatest) | chain |\n|---|---:|\n\
                     | ECMP | 8.00 (6.00–8.00) |\n| placed | 5.50 |\n| bound of the links | 5.50 |\n";
         assert_eq!((broadcast_flow().table)(&[runs]).unwrap(), text);
+    }
+
+    #[test]
+    fn rails_have_a_table_like_one_group() {
+        let measures = json!({ "data delivered": [1, 1_800, 1], "broadcast completion": [1, 316_432.0, 1],
+                               "broadcast relative to size by rate": [1, 1.0548, 1] });
+        let run = |verified: bool| json!([{ "packet_hops": 4_321, "verified_icrc": verified }]);
+        let result = |verified| json!({ "variants": [{ "measures": measures }], "runs": run(verified) });
+        let table = (broadcast_rails().table)(&[result(true)]).unwrap();
+        assert!(table.ends_with("\n| `broadcast-rails` | 1,800 | 0.316 | 1.055 | 4,321 |\n"), "{table}");
+        assert!((broadcast_rails().table)(&[result(false)]).is_err());
+    }
+
+    /// The README has the source egress without repair, and with the host as headend.
+    #[test]
+    fn demos_have_a_row_for_each_command() {
+        let ratios = [1.0289, 1.0, 1.343017, 1.01, 1.0];
+        let result = |ratio: f64| json!({ "wall_ms": 400, "packet_hops": 200_000, "egress_ratio": ratio });
+        let table = (demos().table)(&ratios.map(result)).unwrap();
+        for row in
+            ["--repair off --json` | 0.40 | 0.20 | 0.50 | 1.343", "--headend host --json` | 0.40 | 0.20 | 0.50 | 1.000"]
+        {
+            assert!(table.contains(&format!("\n| `srdma demo {row} |\n")), "{table}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tables of results are those of docs/results, and commits that documents name exist.
 
 use super::Finding;
-use crate::evidence::{Marked, RESULTS, Stored, is_known, marked, plots_of, table_of};
+use crate::evidence::{self, Marked, RESULTS, Stored, marked, plots_of, table_of};
 use crate::tree::{File, Tree};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -53,7 +53,7 @@ pub(super) fn tables_are_those_of_results(tree: &Tree) -> Vec<Finding> {
         }
     }
     let results = tree.files.iter().filter_map(|file| Some((file, result_name(file)?)));
-    let unshown = results.filter(|(_, name)| is_known(name) && !shown.contains(name));
+    let unshown = results.filter(|(_, name)| evidence::is_known(name) && !shown.contains(name));
     findings.extend(unshown.map(|(file, _)| Finding::in_file(&file.path, "no document has its table")));
     findings
 }
@@ -61,6 +61,9 @@ pub(super) fn tables_are_those_of_results(tree: &Tree) -> Vec<Finding> {
 fn result_name(file: &File) -> Option<&str> {
     file.path.strip_prefix(RESULTS)?.strip_prefix('/')?.strip_suffix(".json")
 }
+
+/// Commits of other repositories that documents name: of llm-d's weight-propagation-interface.
+const OF_OTHERS: [&str; 1] = ["aa777647"];
 
 /// Commits that documents and results name are in the history. Not checked where that is cut off: in shallow clones.
 pub(super) fn commits_exist(tree: &Tree) -> Vec<Finding> {
@@ -84,8 +87,9 @@ fn history() -> Option<BTreeSet<String>> {
 
 fn unknown_commits(tree: &Tree, history: &BTreeSet<String>) -> Vec<Finding> {
     let exists = |id: &str| history.range(id.to_owned()..).next().is_some_and(|commit| commit.starts_with(id));
+    let is_known = |id: &str| exists(id) || OF_OTHERS.contains(&id);
     let mut findings = Vec::new();
-    for file in tree.with_suffix(".md").filter(|file| file.path.starts_with("docs/")) {
+    for file in tree.with_suffix(".md") {
         let mut is_code = false;
         // Tables of results name trees as well; their commits are those of the results.
         let is_result = |index: usize| {
@@ -99,27 +103,27 @@ fn unknown_commits(tree: &Tree, history: &BTreeSet<String>) -> Vec<Finding> {
             if is_code || is_result(index) {
                 continue;
             }
-            for id in commits(line).into_iter().filter(|id| !exists(id)) {
-                let message = format!("commit {id} is not in the history; write what is no commit of it as code");
+            for id in commits(line).into_iter().filter(|id| !is_known(id)) {
+                let message =
+                    format!("commit {id} is not in the history, nor in OF_OTHERS of xtask/src/tidy/evidence.rs");
                 findings.push(Finding::in_line(&file.path, index, message));
             }
         }
     }
-    for file in tree.files.iter().filter(|file| result_name(file).is_some_and(is_known)) {
-        if let Ok(stored) = Stored::parse(&file.text)
-            && !exists(&stored.commit)
-        {
-            findings.push(Finding::in_file(&file.path, format!("commit {} is not in the history", stored.commit)));
-        }
+    for file in tree.files.iter().filter(|file| result_name(file).is_some_and(evidence::is_known)) {
+        // What is wrong with the result itself is found with its table.
+        let Ok(stored) = Stored::parse(&file.text) else { continue };
+        let unknown = stored.commits().into_iter().filter(|commit| !exists(commit));
+        findings.extend(
+            unknown.map(|commit| Finding::in_file(&file.path, format!("commit {commit} is not in the history"))),
+        );
     }
     findings
 }
 
-/// Abbreviated commits in a line: seven or eight hexadecimal digits, letters among them, not written as code.
+/// Abbreviated commits in a line: seven or eight hexadecimal digits, letters among them.
 fn commits(line: &str) -> Vec<&str> {
-    let outside = line.split('`').step_by(2);
-    let words = outside
-        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, ':' | '.' | '-' | '_')));
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, ':' | '.' | '-' | '_'));
     let is_commit = |word: &&str| {
         matches!(word.len(), 7 | 8)
             && word.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
@@ -202,15 +206,21 @@ mod tests {
     #[test]
     fn a_commit_that_does_not_exist_is_found() {
         let history = BTreeSet::from(["0123abcd4567890123abcd4567890123abcd4567".to_owned()]);
-        let text =
-            "At 0123abcd (0123abc), not at b28723c.\n```\nb28723c\n```\nOf others: `b28723c`, 2001:db8:ab12cd3.\n";
-        let result = stored().replace("0123abcd", "9876fedc");
-        let path = format!("docs/results/{NAME}.json");
-        let tree = Tree::of(&[("docs/a.md", text), (&path, &result)]);
+        let text = "At 0123abcd (0123abc), not at b28723c.\n```\nb28723c\n```\nAt `b28723c`, or `0123abc`.\n\
+                    Others: `aa777647`, 2001:db8:ab12cd3.\n";
+        let mut result: serde_json::Value = serde_json::from_str(&stored().replace("0123abcd", "9876fedc")).unwrap();
+        result["steps"][1]["result"]["commit"] = json!("5432fedc");
+        result["steps"][2]["result"]["commit"] = json!("0123abcd");
+        let (path, result) = (format!("docs/results/{NAME}.json"), result.to_string());
+        let tree = Tree::of(&[("docs/a.md", text), ("README.md", "Since b28723c.\n"), (&path, &result)]);
         let found: Vec<String> = unknown_commits(&tree, &history)
             .iter()
-            .map(|finding| format!("{}:{}", finding.path, finding.line))
+            .map(|finding| format!("{}:{}: {}", finding.path, finding.line, finding.message))
             .collect();
-        assert_eq!(found, ["docs/a.md:1".to_owned(), format!("{path}:0")]);
+        let unknown = |at: &str, commit: &str| format!("{at}: commit {commit} is not in the history");
+        let of_result = ["5432fedc", "9876fedc"].map(|commit| unknown(&format!("{path}:0"), commit));
+        let of_documents = ["docs/a.md:1", "docs/a.md:5", "README.md:1"]
+            .map(|at| format!("{}, nor in OF_OTHERS of xtask/src/tidy/evidence.rs", unknown(at, "b28723c")));
+        assert_eq!(found, [&of_documents[..], &of_result].concat());
     }
 }
