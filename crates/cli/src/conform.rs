@@ -49,6 +49,9 @@ struct DescribeArguments {
     /// Only the parameters, as a file for `--parameters`.
     #[arg(long)]
     parameter_file: bool,
+    /// Print JSON.
+    #[arg(long, conflicts_with_all = ["node_toml", "parameter_file"])]
+    json: bool,
 }
 
 const DESCRIBE_EXAMPLES: &str = "\
@@ -60,7 +63,10 @@ Examples:
       Addresses and MAC addresses to edit for a device that has others.
 
   srdma conform describe usid --parameters lab.toml --node-toml > node.toml
-      The configuration for an srdma node, with those addresses.";
+      The configuration for an srdma node, with those addresses.
+
+  srdma conform describe usid --json | jq '.cases[] | select(.sources != [])'
+      The cases that are written after tests of VPP and of Linux, with their names.";
 
 /// Run the cases of a profile on a device, and compare the frames that it sends with the expected ones.
 ///
@@ -147,10 +153,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         Command::Describe(arguments) => {
             let profile = arguments.profile.load()?;
-            let text = match (arguments.node_toml, arguments.parameter_file) {
-                (true, _) => profile.configuration,
-                (false, true) => text::parameter_file(&profile),
-                (false, false) => text::describe(&profile),
+            let text = if arguments.node_toml {
+                profile.configuration
+            } else if arguments.parameter_file {
+                text::parameter_file(&profile)
+            } else if arguments.json {
+                serde_json::to_string(&profile.description())? + "\n"
+            } else {
+                text::describe(&profile)
             };
             output::print(&text)?;
             Ok(ExitCode::SUCCESS)

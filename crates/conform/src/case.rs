@@ -34,6 +34,8 @@ pub struct Case {
     pub about: &'static str,
     /// The requirements that it shows: ids of `docs/spec/requirements.md`, or sections of RFCs.
     pub requirements: &'static [&'static str],
+    /// Tests of other implementations that it is written after, such as `Linux selftests: srv6_end_flavors_test.sh`.
+    pub sources: Vec<&'static str>,
     /// The steps.
     pub steps: Vec<Step>,
 }
@@ -41,7 +43,7 @@ pub struct Case {
 impl Case {
     /// A case with nothing in it.
     pub(crate) fn new(name: &'static str, about: &'static str, requirements: &'static [&'static str]) -> Self {
-        Case { name, about, requirements, steps: vec![Step::default()] }
+        Case { name, about, requirements, sources: Vec::new(), steps: vec![Step::default()] }
     }
 
     /// Sends a frame in the last step.

@@ -41,7 +41,7 @@ const MARK_LOST: Departure = linux(
 );
 
 /// Measured on Linux 6.18.
-const KNOWN: [Known; 13] = [
+const KNOWN: [Known; 14] = [
     Known {
         departure: linux(
             "silent-refusals",
@@ -86,6 +86,7 @@ const KNOWN: [Known; 13] = [
             "h-encaps-red-congested",
             "h-encaps-one-segment",
             "h-encaps-three-segments",
+            "h-encaps-packet-with-srh",
             "h-encaps-congested",
             "end-b6-encaps",
             "end-b6-encaps-last-segment",
@@ -137,6 +138,11 @@ const KNOWN: [Known; 13] = [
             "when the last segment is taken from the SRH at a carrier's end, the SRH is kept (RFC 8986 section 4.16.1)",
         ),
         cases: &["un-last-container", "ua-last-container"],
+        looks: Looks::Fields(&["SRH ", "IPv6 Payload Length", "IPv6 Next Header"]),
+    },
+    Known {
+        departure: linux("no-psp-of-end-x", "End.X has no PSP: the SRH is kept (RFC 8986 section 4.16.1)"),
+        cases: &["end-x-psp"],
         looks: Looks::Fields(&["SRH ", "IPv6 Payload Length", "IPv6 Next Header"]),
     },
     Known {

@@ -9,6 +9,7 @@
 
 mod case;
 mod compare;
+mod description;
 mod expected;
 mod fields;
 mod known;
@@ -20,11 +21,13 @@ pub mod profile;
 mod report;
 mod requirement;
 mod run;
+mod sources;
 pub mod text;
 mod transport;
 
 pub use case::{Case, Frame, Step};
 pub use compare::{Difference, Finding, compare};
+pub use description::Description;
 pub use expected::{Expected, Remade};
 pub use fields::{Field, fields, summary};
 pub use known::Departure;

@@ -24,6 +24,8 @@ pub struct CaseReport {
     pub about: &'static str,
     /// The requirements that it shows.
     pub requirements: &'static [&'static str],
+    /// Tests of other implementations that it is written after.
+    pub sources: Vec<&'static str>,
     /// Pass or fail; not tested when the device could not be reached.
     pub verdict: Verdict,
     /// Findings, with the step, from 1.

@@ -58,6 +58,14 @@ fn run_case(case: &Case, device: &mut dyn Device) -> Result<CaseReport, DeviceEr
         (None, false) => Verdict::Fail,
     };
     let departure = if verdict == Verdict::Fail { Departure::of(case.name, &findings) } else { None };
-    let (name, about, requirements) = (case.name, case.about, case.requirements);
-    Ok(CaseReport { name, about, requirements, verdict, findings, reason, departure })
+    Ok(CaseReport {
+        name: case.name,
+        about: case.about,
+        requirements: case.requirements,
+        sources: case.sources.clone(),
+        verdict,
+        findings,
+        reason,
+        departure,
+    })
 }

@@ -30,6 +30,9 @@ pub fn describe(profile: &Profile) -> String {
     text.push_str("\nCases\n");
     for case in &profile.cases {
         line(&mut text, format_args!("  {} [{}]\n      {}", case.name, case.requirements.join(", "), case.about));
+        if !case.sources.is_empty() {
+            line(&mut text, format_args!("      sources: {}", case.sources.join(", ")));
+        }
     }
     if !profile.untested.is_empty() {
         text.push_str("\nNot tested\n");

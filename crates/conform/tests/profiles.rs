@@ -1,7 +1,10 @@
-//! The profiles: the names in them exist, and what they leave out is listed.
+//! The profiles: the names in them exist, and what they leave out is listed; `docs/conform.md` has the same sources, tests
+//! of VPP and of Linux, and the same cases after them.
 
 use srdma_conform::{PROFILES, Profile, Requirement};
 use std::collections::BTreeSet;
+
+const DOCUMENT: &str = include_str!("../../../docs/conform.md");
 
 fn profiles() -> Vec<Profile> {
     PROFILES.into_iter().map(|name| name.load(None).expect("no parameters")).collect()
@@ -60,5 +63,81 @@ fn parameters_are_parsed_as_printed() {
         assert_eq!(again.configuration, profile.configuration);
         let refused = name.load(Some("wrong = 1\n")).expect_err("no such parameter").to_string();
         assert!(refused.contains("wrong") && refused.contains("line 1"), "{refused}");
+    }
+}
+
+/// A source, a profile, and a case of it.
+type Pair = (String, String, String);
+
+/// The parts of a text that are in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The rows of the table: sources, and the cell of cases.
+fn rows() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    let (_, section) = DOCUMENT.split_once("### Tests of VPP and of the kernel").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("a section behind it");
+    let table = section.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once(" | "));
+    // The first backtick of a row belongs to its prefix.
+    table.map(|(sources, cases)| (sources.split('`').step_by(2).collect(), cases))
+}
+
+/// Pairs of a row such as `a`, `b` of `usid`; `c` of `ipv4`.
+fn pairs(sources: &[&str], cases: &str) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (names, profile) in cases.split("; ").map(|part| part.split_once(" of ").expect("cases of a profile")) {
+        for (source, case) in
+            sources.iter().flat_map(|source| quoted(names).into_iter().map(move |case| (source, case)))
+        {
+            pairs.push(((*source).to_owned(), profile.trim_matches('`').to_owned(), case.to_owned()));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn the_document_names_the_sources_of_the_cases() {
+    let mut documented: BTreeSet<Pair> = BTreeSet::new();
+    for (sources, cases) in rows().filter(|(_, cases)| !cases.starts_with("none: ")) {
+        for pair in pairs(&sources, cases) {
+            assert!(documented.insert(pair.clone()), "twice: {pair:?}");
+        }
+    }
+    let mut named: BTreeSet<Pair> = BTreeSet::new();
+    for profile in profiles() {
+        for case in &profile.cases {
+            let pair = |source: &&str| ((*source).to_owned(), profile.name.to_owned(), case.name.to_owned());
+            named.extend(case.sources.iter().map(pair));
+        }
+    }
+    assert_eq!(documented.difference(&named).collect::<Vec<_>>(), Vec::<&Pair>::new(), "in the document alone");
+    assert_eq!(named.difference(&documented).collect::<Vec<_>>(), Vec::<&Pair>::new(), "at cases alone");
+    for needed in ["VPP test_srv6.py: test_SRv6_End_X_with_PSP", "Linux selftests: srv6_end_dt46_l3vpn_test.sh"] {
+        assert!(named.iter().any(|(source, _, _)| source == needed), "{needed}");
+    }
+}
+
+/// What has no case has a reason, and no case names it.
+#[test]
+fn tests_without_a_case_have_a_reason() {
+    let profiles = profiles();
+    let cases = profiles.iter().flat_map(|profile| &profile.cases);
+    let named: BTreeSet<&str> = cases.flat_map(|case| case.sources.iter().copied()).collect();
+    let mut without = BTreeSet::new();
+    for (sources, cell) in rows() {
+        let Some(reason) = cell.strip_prefix("none: ") else { continue };
+        assert!(reason.len() > 10, "{sources:?}: {reason}");
+        for source in sources {
+            let stem = source.trim_end_matches('*');
+            assert!(
+                !named.iter().any(|named| named.starts_with(stem) && (stem != source || *named == source)),
+                "{source}"
+            );
+            without.insert(source);
+        }
+    }
+    for needed in ["VPP test_srv6_mobile.py", "Linux selftests: srv6_iptunnel_cache.sh"] {
+        assert!(without.contains(needed), "{needed}: {without:?}");
     }
 }

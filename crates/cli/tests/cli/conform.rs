@@ -93,6 +93,35 @@ fn profiles_are_listed_and_described() {
     }
 }
 
+/// The tests of VPP and of Linux that a case is written after stand behind it, in text and in JSON.
+#[test]
+fn sources_of_cases_are_named() {
+    let described = text(&srdma(&["conform", "describe", "usid"]).stdout);
+    let (_, case) = described.split_once("\n  end-x-psp [RFC 8986 4.2, RFC 8986 4.16.1]\n").expect("the case");
+    let sources = case.lines().nth(1).expect("a line behind its sentence");
+    assert_eq!(sources, "      sources: VPP test_srv6.py: test_SRv6_End_X_with_PSP");
+    let (_, case) = described.split_once("\n  end-x-upper-layer [").expect("the case");
+    assert!(case.lines().nth(2).expect("the next case").starts_with("  end-dt6 ["), "{case}");
+
+    let output = srdma(&["conform", "describe", "ipv4", "--json"]);
+    let described: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let found = described["cases"].as_array().expect("cases").iter().find(|case| case["name"] == "end-dt46-ipv6");
+    let sources = found.expect("the case")["sources"].as_array().expect("sources").clone();
+    let names: Vec<&str> = sources.iter().map(|source| source.as_str().expect("a name")).collect();
+    let expected = ["Linux selftests: srv6_hencap_red_l3vpn_test.sh", "Linux selftests: srv6_end_dt46_l3vpn_test.sh"];
+    assert_eq!(names, expected);
+    assert_eq!(described["name"], "ipv4");
+    assert_eq!(described["ports"][1]["device_mac"], "02:00:00:00:02:01");
+    for part in ["configuration", "parameters"] {
+        assert!(!described[part].as_array().expect(part).is_empty(), "{part}");
+    }
+
+    let wire = "cp {in}/up.pcapng {out}/down.pcapng";
+    let output = srdma(&["conform", "run", "usid", "--case", "end-x-psp-too-early", "--json", "--command", wire]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(report["cases"][0]["sources"][0], "VPP test_srv6.py: test_SRv6_End_X_with_PSP");
+}
+
 /// The node passes with other parameters: expected octets follow the parameters.
 #[test]
 fn parameters_can_be_chosen() {

@@ -46,8 +46,8 @@ fn report(profile: &str, defect: Defect) -> Report {
 }
 
 /// Runs a profile against our node with a defect: this requirement is violated, and these ones, which the defect does
-/// not touch, are met.
-fn caught(profile: &str, defect: Defect, violated: &str, met: &[&str]) {
+/// not touch, are met. Returns the report.
+fn caught(profile: &str, defect: Defect, violated: &str, met: &[&str]) -> Report {
     let report = report(profile, defect);
     let verdicts: BTreeMap<&str, Verdict> = report
         .requirements
@@ -59,6 +59,7 @@ fn caught(profile: &str, defect: Defect, violated: &str, met: &[&str]) {
         assert_eq!(verdicts.get(id), Some(&Verdict::Pass), "{id}");
     }
     assert!(!report.is_pass());
+    report
 }
 
 /// Whether a frame is RoCEv2 right behind its IPv6 header.
@@ -285,6 +286,45 @@ fn segments_that_are_not_processed() {
         }
     };
     caught("usid", adjacency, "PP-5.2-3", &["RFC 8986 4.6", "RFC 8986 4.1.1"]);
+}
+
+/// RFC 8986 sections 4.2 and 4.16.1: End.X with PSP leaves the SRH where it is, or removes it too early.
+#[test]
+fn an_srh_that_end_x_does_not_remove_in_time() {
+    /// What the device received for its End.X with PSP, as End.X without a flavor forwards it.
+    fn without_flavor(sent: &[Frame]) -> Option<Vec<u8>> {
+        const END_X_PSP: [u8; 16] = [0x20, 1, 0xD, 0xB8, 0, 0xFF, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x1A];
+        let mut octets = sent.first()?.octets.clone();
+        let left = usize::from(*octets.get(BEHIND_IPV6 + 3)?);
+        if octets[IPV6 + 24..BEHIND_IPV6] != END_X_PSP || octets[IPV6 + 6] != 43 || left == 0 {
+            return None;
+        }
+        octets[..12].copy_from_slice(&[2, 0, 0, 0, 2, 2, 2, 0, 0, 0, 2, 1]);
+        octets[IPV6 + 7] -= 1;
+        octets[BEHIND_IPV6 + 3] -= 1;
+        let segment = BEHIND_IPV6 + 8 + 16 * (left - 1);
+        octets.copy_within(segment..segment + 16, IPV6 + 24);
+        Some(octets)
+    }
+    let never: Defect = |sent, frames| {
+        if let Some(octets) = without_flavor(sent) {
+            *frames = vec![Frame { port: "down", octets }];
+        }
+    };
+    let always: Defect = |sent, frames| {
+        let Some(mut octets) = without_flavor(sent) else { return };
+        let srh = 8 + 8 * usize::from(octets[BEHIND_IPV6 + 1]);
+        octets[IPV6 + 6] = octets[BEHIND_IPV6];
+        octets.drain(BEHIND_IPV6..BEHIND_IPV6 + srh);
+        let payload_length = (octets.len() - BEHIND_IPV6) as u16;
+        octets[IPV6 + 4..IPV6 + 6].copy_from_slice(&payload_length.to_be_bytes());
+        *frames = vec![Frame { port: "down", octets }];
+    };
+    for (defect, failed) in [(never, "end-x-psp"), (always, "end-x-psp-too-early")] {
+        let report = caught("usid", defect, "RFC 8986 4.16.1", &["RFC 8986 4.1", "RFC 9800 4.1", "RFC 8754 4.3.1.1"]);
+        let fails = report.cases.iter().filter(|case| case.verdict == Verdict::Fail);
+        assert_eq!(fails.map(|case| case.name).collect::<Vec<_>>(), [failed]);
+    }
 }
 
 /// RFC 8986: errors point elsewhere, or are not sent.

@@ -12,7 +12,7 @@ mod router;
 mod usid;
 
 use crate::parameters::{Port, read};
-use crate::{Case, Expected, Frame, Parameter};
+use crate::{Case, Expected, Frame, Parameter, sources};
 use serde::Serialize;
 use srdma_toml_error::LineError;
 use std::net::Ipv6Addr;
@@ -88,7 +88,11 @@ impl ProfileName {
     ///
     /// If the text is no TOML, or names a parameter that the profile does not have.
     pub fn load(self, parameters: Option<&str>) -> Result<Profile, LineError> {
-        (self.build)(parameters)
+        let mut profile = (self.build)(parameters)?;
+        for case in &mut profile.cases {
+            case.sources = sources::of(profile.name, case.name);
+        }
+        Ok(profile)
     }
 }
 

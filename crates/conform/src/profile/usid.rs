@@ -42,6 +42,8 @@ parameters! {
         end_psp: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xf]),
         /// The device's End.X toward `down`.
         end_x: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xa]),
+        /// The device's End.X with PSP toward `down`.
+        end_x_psp: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0x1a]),
         /// The device's End.DT6 of the main table.
         end_dt6: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xd6]),
         /// The device's End.DT6 of the VPN's table.
@@ -136,6 +138,7 @@ impl Usid {
             format!("{}/48 is uA: End.X with NEXT-CSID, PSP and USD, to {tester} on down.", self.ua),
             format!("{} is End without flavors, {} is End with PSP.", self.end, self.end_psp),
             format!("{} is End.X without flavors, to {tester} on down.", self.end_x),
+            format!("{} is End.X with PSP, to {tester} on down.", self.end_x_psp),
             format!("{} is End.DT6 of the main table, {} of the VPN's.", self.end_dt6, self.end_dt6_vpn),
             format!("Packets to {} are given H.Encaps.Red with {}.", self.host_one_segment, self.one_segment()),
             format!(
@@ -176,6 +179,7 @@ impl Usid {
             .add(&sid(&self.end.to_string(), "End", ""))
             .add(&sid(&self.end_psp.to_string(), "End", "flavors = [\"PSP\"]"))
             .add(&sid(&self.end_x.to_string(), "End.X", &adjacency))
+            .add(&sid(&self.end_x_psp.to_string(), "End.X", &format!("{adjacency}\nflavors = [\"PSP\"]")))
             .add(&sid(&self.end_dt6.to_string(), "End.DT6", ""))
             .add(&sid(&self.end_dt6_vpn.to_string(), "End.DT6", "table = 100"))
             .0
@@ -202,6 +206,7 @@ impl Usid {
             route(self.end, 128, Action::End(Flavors::default())),
             route(self.end_psp, 128, Action::End(psp)),
             route(self.end_x, 128, Action::EndX(Flavors::default(), 1)),
+            route(self.end_x_psp, 128, Action::EndX(psp, 1)),
             route(self.end_dt6, 128, Action::EndDt6(0)),
             route(self.end_dt6_vpn, 128, Action::EndDt6(VPN_TABLE)),
             route(self.host_one_segment, 128, encaps(&[self.one_segment()])),

@@ -299,6 +299,17 @@ impl Cases<'_> {
                 self.data(r.host_three_segments),
             ),
             self.case(
+                "h-encaps-packet-with-srh",
+                "A packet that has an SRH already is encapsulated like any other, and its SRH stays as it is.",
+                &["RFC 8986 5.1"],
+                tunnelled(
+                    r.host_up,
+                    r.host_three_segments,
+                    &srh(UDP, 1, &[r.far, r.host_three_segments], &[]),
+                    &self.data(r.far)[40..],
+                ),
+            ),
+            self.case(
                 "h-encaps-congested",
                 "A congestion mark of the packet is copied to the outer header.",
                 &["RFC 8986 5.1", "RFC 6040 4.2"],

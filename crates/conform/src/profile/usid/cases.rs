@@ -6,6 +6,7 @@ use crate::octets::{
     CE, ECT0, IPV6, SEND_ONLY, UDP, ipv6, srh, with_dscp, with_ecn, with_flow_label, with_hop_limit, with_octets,
     with_udp_checksum,
 };
+use crate::profile::sent;
 use srdma_testkit::packets::rocev2;
 use std::net::Ipv6Addr;
 
@@ -173,6 +174,7 @@ impl Cases<'_> {
                 &["RFC 8986 4.16.1"],
                 self.tunnel(u.end_psp, &two(2)),
             ),
+            self.end_psp_truncated(),
             self.case(
                 "end-hop-limit",
                 "A packet whose hop limit is used up is discarded at End, with an ICMPv6 error.",
@@ -218,15 +220,48 @@ impl Cases<'_> {
         ]
     }
 
+    /// A payload of fewer octets than the SRH has, in a frame that has them all.
+    fn end_psp_truncated(&self) -> Case {
+        let u = self.0;
+        let list = srh(IPV6, 1, &[u.sid_up, u.sid_down], &[]);
+        let payload_length = list.len() as u16 - 10;
+        let packet = with_octets(self.tunnel(u.end_psp, &list), 4, &payload_length.to_be_bytes());
+        Case::new(
+            "end-psp-truncated",
+            "A packet whose payload ends within its SRH is discarded, also where the SRH would be removed.",
+            &["RFC 8754 4.3.1.1"],
+        )
+        .send(sent(u.up(), &packet))
+    }
+
     fn end_x(&self) -> Vec<Case> {
         let u = self.0;
-        let list = srh(IPV6, 2, &[u.far, u.sid_up], &[]);
+        let list = |left| srh(IPV6, left, &[u.far, u.sid_up], &[]);
+        let last_is_up = srh(IPV6, 1, &[u.sid_up, u.end_x_psp], &[]);
         vec![
             self.case(
                 "end-x",
                 "End.X steps to the next segment as End does, and forwards by its adjacency, not by the route.",
                 &["RFC 8986 4.2", "RFC 8754 4.3.1.1"],
-                self.tunnel(u.end_x, &list),
+                self.tunnel(u.end_x, &list(2)),
+            ),
+            self.case(
+                "end-x-last-segment",
+                "Without PSP the SRH stays when Segments Left becomes zero, also at End.X.",
+                &["RFC 8986 4.2"],
+                self.tunnel(u.end_x, &list(1)),
+            ),
+            self.case(
+                "end-x-psp",
+                "With PSP the SRH is removed when Segments Left becomes zero, and the adjacency decides.",
+                &["RFC 8986 4.2", "RFC 8986 4.16.1"],
+                self.tunnel(u.end_x_psp, &last_is_up),
+            ),
+            self.case(
+                "end-x-psp-too-early",
+                "With PSP the SRH stays while segments are left, also at End.X.",
+                &["RFC 8986 4.2", "RFC 8986 4.16.1"],
+                self.tunnel(u.end_x_psp, &list(2)),
             ),
             self.case(
                 "end-x-upper-layer",

@@ -105,6 +105,12 @@ impl Bench {
 
     /// Gives an IPv6 or IPv4 packet to a port; returns what leaves, port by port, Ethernet headers checked and taken off.
     pub fn send(&mut self, port: u16, packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        self.give_in(port, packet);
+        self.drain()
+    }
+
+    /// Gives an IPv6 or IPv4 packet to a port. What leaves stays in its queue.
+    pub fn give_in(&mut self, port: u16, packet: &[u8]) {
         let mut frame = port_mac(port).0.to_vec();
         if packet[0] >> 4 == 6 && packet.get(24) == Some(&0xFF) {
             frame = vec![0x33, 0x33, packet[36], packet[37], packet[38], packet[39]];
@@ -113,14 +119,18 @@ impl Bench {
         frame.extend(ethertype(packet));
         frame.extend(packet);
         let frame = Frame::from_octets(&frame, &mut self.pool).unwrap();
-        self.receive(port, frame)
+        self.give_in_frame(port, frame);
+    }
+
+    fn give_in_frame(&mut self, port: u16, frame: Frame) {
+        let mut frames = vec![frame];
+        self.node.receive(self.now, PortId(port), &mut frames, &mut self.pool);
+        assert!(frames.is_empty());
     }
 
     /// Gives a frame to a port; returns what leaves.
     pub fn receive(&mut self, port: u16, frame: Frame) -> Vec<(u16, Vec<u8>)> {
-        let mut frames = vec![frame];
-        self.node.receive(self.now, PortId(port), &mut frames, &mut self.pool);
-        assert!(frames.is_empty());
+        self.give_in_frame(port, frame);
         self.drain()
     }
 
