@@ -177,6 +177,7 @@ const EVALUATIONS: [Evaluation; 8] = [
             "fast-cnp-4us",
             "cnp-4us-as-fast",
             "fast-cnp-4us-as-cnp",
+            "fast-cnp-4us-share",
             "cnp-50us",
             "fast-cnp-50us",
             "cnp-50us-as-fast",
