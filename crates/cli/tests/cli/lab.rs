@@ -212,11 +212,12 @@ fn the_tree_repairs_losses() {
     assert!(resent.iter().all(|resent| *resent > 0), "each has lossy links below: {result}");
     assert!(count("requests_sent").iter().sum::<u64>() > 0, "{result}");
     // Losses below the root cost the source nothing: it is sent NAKs for what was lost on its own link alone, without
-    // repair for losses on each of the eleven. A NAK or a timeout costs it its window of 128 packets at most.
+    // repair for losses on each of the eleven. Some are repeated, where it is slow to go back on a busy machine. A NAK or
+    // a timeout costs it its window of 128 packets at most.
     let own = links.iter().find(|link| link["name"] == "S1-N6").expect("the source's link");
     let source = |name: &str| result["source"][name].as_u64().expect("a count");
     let (naks, given_up) = (source("naks_received"), count("gaps_given_up").iter().sum::<u64>());
-    assert!(naks <= lost_on(&own) + given_up, "{naks} NAKs: {result}");
+    assert!(naks <= 2 * lost_on(&own) + given_up, "{naks} NAKs: {result}");
     assert!(source("retransmissions") <= 128 * (naks + source("timeouts")), "{result}");
 }
 
