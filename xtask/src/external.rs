@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program that comes from a crate.
@@ -23,6 +24,19 @@ impl Program {
         }
         Ok(())
     }
+}
+
+/// The path of a program that is there, by its own path or where a shell would find it, in the directories of root too.
+/// It holds in any working directory.
+pub(crate) fn find(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let places: Vec<PathBuf> = match program.components().count() {
+        1 => directories.map(|directory| directory.join(program)).collect(),
+        _ => vec![program.to_owned()],
+    };
+    let found = places.into_iter().find(|place| place.is_file())?;
+    std::path::absolute(found).ok()
 }
 
 /// The cargo that has started this program, without what it has set for this package: build scripts of dependencies

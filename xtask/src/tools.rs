@@ -1,6 +1,7 @@
 //! External programs that the tests use. A comparison that did not run must not look like one that passed, so
 //! `cargo xtask ci` installs missing programs before it tests, or fails.
 
+use crate::external;
 use crate::tree::Tree;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -180,14 +181,8 @@ pub(crate) fn is_root() -> Result<bool> {
     Ok(user.stdout.trim_ascii() == b"0")
 }
 
-/// True if a shell would find the program, in the directories of root too, or if there is a file at the absolute path.
 fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    if program.starts_with('/') {
-        return Path::new(program).is_file();
-    }
-    directories.into_iter().any(|directory| directory.join(program).is_file())
+    external::find(Path::new(program)).is_some()
 }
 
 /// Installs packages by one non-interactive call of apt-get. Its failure is not an error here: programs that are

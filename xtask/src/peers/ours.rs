@@ -1,7 +1,7 @@
 //! srdma itself.
 
 use super::row::Figures;
-use crate::external::cargo;
+use crate::external::{self, cargo};
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -78,17 +78,9 @@ pub(super) fn wall_time(command: &mut Command) -> Result<Duration> {
     Ok(duration)
 }
 
-/// The path of a program by its own path or in PATH, which holds in any working directory; or why there is none.
+/// The path of a program, which holds in any working directory; or why there is none.
 pub(super) fn find(program: &Path) -> Result<PathBuf, String> {
-    let found = if program.components().count() == 1 {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|directory| directory.join(program)).find(|place| place.is_file())
-    } else {
-        Some(program.to_owned()).filter(|place| place.is_file())
-    };
-    found
-        .and_then(|found| std::path::absolute(found).ok())
-        .ok_or_else(|| format!("not installed, there is no program {}", program.display()))
+    external::find(program).ok_or_else(|| format!("not installed, there is no program {}", program.display()))
 }
 
 #[cfg(test)]
