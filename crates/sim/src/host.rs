@@ -306,10 +306,10 @@ impl Host {
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
-        if self.is_ipv4 {
-            return self.take_ipv4_frame(now, &frame.to_vec(pool));
-        }
         let (mut slices, count) = slices_of(frame, pool);
+        if self.is_ipv4 {
+            return self.take_ipv4_frame(now, &slices[..count].concat());
+        }
         match EthernetView::split(slices[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 slices[0] = packet;
