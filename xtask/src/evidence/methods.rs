@@ -239,7 +239,7 @@ const EVALUATIONS: [Evaluation; 8] = [
     },
 ];
 
-/// Seeds of the evaluation, for sweeps: those are run with seed 101.
+/// Seeds of the evaluation, for sweeps, which have others.
 const OF_EVALUATION: &str = " --first 201 --seeds 10";
 
 /// Variants with the seeds of the evaluation.
