@@ -1,8 +1,8 @@
 //! Figures that benchmarks, examples and tests report, and programs of others beside ours.
 
 use super::job::{Job, Program, Step};
-use super::jobs::{array, head, number, text};
-use anyhow::{Result, ensure};
+use super::jobs::{array, head, number, only, text};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use srdma_figures::{Figure, shown};
 use std::fmt::Write;
@@ -20,6 +20,17 @@ pub(super) fn jobs() -> Vec<Job> {
         measured("placement", "time to place flows, and to change what was placed", &[PLACE]),
         measured("isis-at-rest", "processor time of a node in a second, beside systems at rest; needs root", &[ISIS]),
         measured("recovery", "outages by lost links and dead nodes, in labs; needs root", &RECOVERY),
+        measured(
+            "recovery-simulation",
+            "time from a single fault to the source's next progress",
+            &[RECOVERY_SIMULATION],
+        ),
+        job(
+            "levels",
+            "collectives at flow level beside the same packet by packet",
+            vec![Step::measured(LEVELS)],
+            of_levels,
+        ),
         measured("goodput", "a group beside unicast over links of 200 Mbit/s; needs root", &[GOODPUT]),
         measured("ranks", "processes of a host that share a receiver; needs root", &[RANKS]),
         job(
@@ -53,6 +64,10 @@ const RECOVERY: [&str; 8] = [
     "test --locked -p srdma-cli --test cli -- --ignored a_receiver_outlives_its_link_to_a_leaf",
     "test --locked -p srdma-cli --test cli -- --ignored a_source_outlives_its_link_to_its_headend",
 ];
+/// 1,500 runs of each fault, in the order of the tests.
+const RECOVERY_SIMULATION: &str = "test --config \"env.SRDMA_TEST_SEEDS='1500'\" --release --locked -p srdma-chaos \
+                                   --test chaos recovery:: -- --test-threads=1";
+const LEVELS: &str = "test --release --locked -p srdma-fabric-sim --test fabric_sim iterations_and_links";
 const GOODPUT: &str = "test --locked -p srdma-cli --test cli -- --ignored a_group_and_unicast_share_links";
 const RANKS: &str = "test --locked -p srdma-cli --test cli -- --ignored four_ranks_have_one_copy";
 const PERFTEST: &str = "test --locked -p srdma-cli --test cli -- --ignored unmodified_tools_measure_a_group";
@@ -78,6 +93,28 @@ fn of_figures(results: &[Value]) -> Result<String> {
             let median = shown(figure.median);
             let _ = writeln!(table, "| {what} | {unit} | {least} | {median} | {p99} | {most} | {count} |");
         }
+    }
+    Ok(table)
+}
+
+/// A row for each collective and a column for each selection of paths: how much longer iterations take at flow level.
+fn of_levels(results: &[Value]) -> Result<String> {
+    let figures = rows(only(results)?).iter().map(|row| {
+        let figure: Figure = serde_json::from_value(row.clone())?;
+        let (kind, paths) = figure.what.split_once(": ").context("a figure names a collective and paths")?;
+        Ok((kind.to_owned(), paths.to_owned(), figure.median))
+    });
+    let figures = figures.collect::<Result<Vec<_>>>()?;
+    let of_kinds: Vec<_> = figures.chunk_by(|one, next| one.0 == next.0).collect();
+    let paths =
+        |of_kind: &&[(String, String, f64)]| of_kind.iter().map(|(_, paths, _)| paths.clone()).collect::<Vec<_>>();
+    let headings = of_kinds.first().map(paths).context("a test has reported no figures")?;
+    ensure!(of_kinds.iter().all(|of_kind| paths(of_kind) == headings), "collectives have other paths");
+    let columns: Vec<&str> = ["collective"].into_iter().chain(headings.iter().map(String::as_str)).collect();
+    let mut table = head(&columns);
+    for of_kind in of_kinds {
+        let cells = of_kind.iter().map(|(.., ratio)| format!(" {:+.1} % |", 100.0 * (ratio - 1.0)));
+        let _ = writeln!(table, "| `{}` |{}", of_kind[0].0, cells.collect::<String>());
     }
     Ok(table)
 }
@@ -163,6 +200,17 @@ mod tests {
         let table = of_figures(&[figure("a", 1), json!([figure("b", 9)])]).unwrap();
         assert!(table.ends_with("\n| a | ms |  | 2.00 |  |  | 1 |\n| b | ms | 1.00 | 2.00 | 30.0 | 4,000 | 9 |\n"));
         assert!(of_figures(&[json!([])]).is_err());
+    }
+
+    #[test]
+    fn levels_are_a_column_for_each_selection_of_paths() {
+        let figure = |what: &str, ratio: f64| serde_json::to_value(Figure::of(what, "", [ratio])).unwrap();
+        let all = json!([figure("ring: ECMP", 1.001), figure("ring: placed", 1.0), figure("tree: ECMP", 0.918)]);
+        assert!(of_levels(&[all]).unwrap_err().to_string().contains("other paths"));
+        let all = json!([figure("ring: ECMP", 1.001), figure("ring: placed", 1.0)]);
+        let table = "| collective | ECMP | placed |\n|---|---:|---:|\n| `ring` | +0.1 % | +0.0 % |\n";
+        assert_eq!(of_levels(&[all]).unwrap(), table);
+        assert!(of_levels(&[json!([])]).is_err());
     }
 
     #[test]

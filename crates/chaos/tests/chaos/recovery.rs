@@ -1,5 +1,5 @@
 //! Recovery time of a group after a single fault (D17, D25): a node crashes and restarts, or a receiver dies and is
-//! evicted. `--nocapture` prints the measurements.
+//! evicted. The figures are reported.
 //!
 //! The unit is the source's ACK timeout, which is constant: the endpoint's timer does not back off. The time that the
 //! control plane needs is subtracted.
@@ -10,10 +10,14 @@ use srdma_chaos::outcome::{GroupOutcome, StepKind};
 use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
 use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{scale, world};
+use srdma_figures::{Figure, report};
 use srdma_random::Stream;
 use std::iter;
 
 const DEFAULT_RUNS: u64 = 150;
+
+const TIMEOUT: &str = "ACK timeout";
+const TIMEOUTS: &str = "ACK timeouts";
 
 /// Larger networks are skipped.
 const MAX_NODES: usize = 16;
@@ -131,7 +135,7 @@ fn run_count() -> usize {
     srdma_testkit::seeds::count(DEFAULT_RUNS) as usize
 }
 
-/// Times in units.
+/// Times of the runs of a fault, in units of each run.
 #[derive(Default)]
 struct Measured(Vec<f64>);
 
@@ -140,29 +144,23 @@ impl Measured {
         self.0.push(ns as f64 / unit_ns as f64);
     }
 
-    fn worst(&self) -> f64 {
-        self.0.iter().copied().fold(f64::MIN, f64::max)
+    fn report(self, what: &str, unit: &str) -> Figure {
+        report(what, unit, self.0)
     }
 
-    fn above(&self, bound: f64) -> usize {
-        self.0.iter().filter(|measured| **measured > bound).count()
-    }
-
-    /// Number, least, median, worst.
-    fn print(&mut self, what: &str) {
-        self.0.sort_by(f64::total_cmp);
-        let (Some(least), Some(worst)) = (self.0.first(), self.0.last()) else {
-            return println!("{what:<56} none");
-        };
-        let median = self.0[(self.0.len() - 1) / 2];
-        println!("{what:<56} {:>5} {least:>7.3} {median:>7.3} {worst:>7.3}", self.0.len());
+    /// The same, and the number of those above one unit.
+    fn report_with_above_one(self, what: &str, unit: &str) -> (Figure, f64) {
+        let above = self.0.iter().filter(|measured| **measured > 1.0).count() as f64;
+        let all = self.report(what, &format!("{unit}s"));
+        report(format!("{what}: above one {unit}"), "runs", [above]);
+        (all, above)
     }
 }
 
 /// Time from the restore of a restarted node's group entry, without learned state, to the source's next progress, in
 /// ACK timeouts. It has two parts: up to one timeout until the source's next retransmission, and less than a round trip
 /// for the packet to the node and its response.
-fn restart(fault: Fault) -> Measured {
+fn restart(fault: Fault) -> (Figure, f64) {
     let (mut boot, mut recovery) = (Measured::default(), Measured::default());
     for run in runs(fault) {
         let Event::CrashNode { node, .. } = run.schedule.events[0].event else { unreachable!("{fault:?}: a crash") };
@@ -179,17 +177,17 @@ fn restart(fault: Fault) -> Measured {
             break;
         }
     }
-    boot.print(&format!("{fault:?}, control plane: until it has its part"));
-    recovery.print(&format!("{fault:?}: until the next progress of the source"));
-    println!("{:<56} {:>5}", "  above one ACK timeout", recovery.above(1.0));
-    recovery
+    let node = format!("{fault:?}").to_lowercase();
+    boot.report(&format!("{node} restarts: until it has its group entry"), TIMEOUTS);
+    recovery.report_with_above_one(&format!("{node} has its group entry: until the source's next progress"), TIMEOUT)
 }
 
 /// D17: two ACK timeouts at most.
 #[test]
 fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
     for fault in [Fault::Headend, Fault::Transit] {
-        assert!(restart(fault).worst() <= 2.0, "{fault:?}");
+        let (recovery, _) = restart(fault);
+        assert!(recovery.most <= 2.0, "{recovery}");
     }
 }
 
@@ -197,13 +195,13 @@ fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
 /// are above one timeout.
 #[test]
 fn a_group_recovers_from_the_restart_of_an_edge() {
-    let recovery = restart(Fault::Edge);
-    assert!(recovery.above(1.0) * 50 <= recovery.0.len(), "{} of {}", recovery.above(1.0), recovery.0.len());
+    let (recovery, above) = restart(Fault::Edge);
+    assert!(above * 50.0 <= recovery.count as f64, "{above} above one ACK timeout: {recovery}");
 }
 
 /// Time from the first packet to a dead receiver to the source's next progress, in round trips, without T_stall and
 /// without the control plane's time from the eviction request to the removal of the branch.
-fn death(t_stall_percent: u16) -> Measured {
+fn death(t_stall_percent: u16) -> (Figure, f64) {
     let (mut grant, mut whole, mut at_limit) = (Measured::default(), Measured::default(), Measured::default());
     for run in runs(Fault::Death { t_stall_percent }) {
         let Event::KillReceiver { receiver } = run.schedule.events[0].event else { unreachable!("a death") };
@@ -224,18 +222,18 @@ fn death(t_stall_percent: u16) -> Measured {
         }
     }
     let t_stall = f64::from(t_stall_percent) / 100.0;
-    grant.print(&format!("Death, T_stall {t_stall}, control plane: grant"));
-    whole.print(&format!("Death, T_stall {t_stall}: all, in ACK timeouts"));
-    at_limit.print(&format!("Death, T_stall {t_stall}: above T_stall, in round trips"));
-    println!("{:<56} {:>5}", "  above one round trip", at_limit.above(1.0));
-    at_limit
+    let what = format!("receiver dies, T_stall {t_stall} ACK timeouts");
+    grant.report(&format!("{what}: from the edge's request to the removal of the branch"), TIMEOUTS);
+    whole.report(&format!("{what}: until the source's next progress"), TIMEOUTS);
+    at_limit.report_with_above_one(&format!("{what}: the same less T_stall and that removal"), "round trip")
 }
 
 /// D25: T_stall and a round trip at most, where the third copy of a packet comes within T_stall: two ACK timeouts and a
 /// round trip.
 #[test]
 fn a_group_recovers_from_a_dead_receiver() {
-    assert!(death(250).worst() <= 1.0);
+    let (at_limit, _) = death(250);
+    assert!(at_limit.most <= 1.0, "{at_limit}");
 }
 
 /// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer
@@ -243,6 +241,6 @@ fn a_group_recovers_from_a_dead_receiver() {
 /// for a receiver near the source, which is sent a packet a round trip before the farthest ones have answered.
 #[test]
 fn a_stall_is_not_detected_before_the_third_copy() {
-    let at_limit = death(DEFAULT_T_STALL_PERCENT);
-    assert!(at_limit.worst() <= 2.5 && at_limit.above(1.0) > 0, "{}", at_limit.worst());
+    let (at_limit, above) = death(DEFAULT_T_STALL_PERCENT);
+    assert!(at_limit.most <= 2.5 && above > 0.0, "{at_limit}");
 }
