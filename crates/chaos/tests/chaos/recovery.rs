@@ -7,14 +7,21 @@
 //! `SRDMA_TEST_SEEDS` sets the number of runs of each fault.
 
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
-use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
+use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, PATH_MTU_OCTETS, Schedule, TimedEvent};
 use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{scale, world};
 use srdma_figures::{Figure, report};
 use srdma_random::Stream;
+use srdma_sim::timing::Timing;
 use std::iter;
 
 const DEFAULT_RUNS: u64 = 150;
+
+/// Octets of a frame with a full packet, at most.
+const FRAME_OCTETS: u64 = PATH_MTU_OCTETS as u64 + 200;
+
+/// A stall needs as many copies of a packet.
+const STALL_SENDS: u64 = 3;
 
 const TIMEOUT: &str = "ACK timeout";
 const TIMEOUTS: &str = "ACK timeouts";
@@ -37,7 +44,10 @@ struct Run {
     seed: u64,
     schedule: Schedule,
     group: GroupOutcome,
+    /// Of the longest path, empty.
     round_trip_ns: u64,
+    /// The same with a full window in a queue.
+    longest_response_ns: u64,
 }
 
 impl Run {
@@ -126,8 +136,10 @@ fn runs(fault: Fault) -> impl Iterator<Item = Run> {
         assert!(outcome.violations.is_empty(), "seed {seed}: {:?}; {}", outcome.violations, token());
         let group = outcome.groups.remove(0);
         assert!(group.completed_ns.is_some(), "seed {seed}: {group:?}");
-        let round_trip_ns = scale::timing(&schedule).round_trip_ns;
-        Run { seed, schedule, group, round_trip_ns }
+        let Timing { round_trip_ns, window_packets, .. } = scale::timing(&schedule);
+        let packet_ns = FRAME_OCTETS * 8_000_000_000 / schedule.link.rate_bits_per_s;
+        let longest_response_ns = round_trip_ns + u64::from(window_packets) * packet_ns;
+        Run { seed, schedule, group, round_trip_ns, longest_response_ns }
     })
 }
 
@@ -201,6 +213,10 @@ fn a_group_recovers_from_the_restart_of_an_edge() {
 
 /// Time from the first packet to a dead receiver to the source's next progress, in round trips, without T_stall and
 /// without the control plane's time from the eviction request to the removal of the branch.
+///
+/// A stall needs the third copy of a packet. The source's timer starts with its last response, which is to an earlier
+/// packet, and comes a round trip after the first copy at most, with a full window in a queue. Beyond this and T_stall
+/// it takes a round trip at most: from the third copy at the source to the edge, and from the removal to the source.
 fn death(t_stall_percent: u16) -> (Figure, f64) {
     let (mut grant, mut whole, mut at_limit) = (Measured::default(), Measured::default(), Measured::default());
     for run in runs(Fault::Death { t_stall_percent }) {
@@ -213,6 +229,9 @@ fn death(t_stall_percent: u16) -> (Figure, f64) {
             let timeout_ns = run.group.ack_timeout_ns;
             let t_stall_ns = timeout_ns * u64::from(t_stall_percent) / 100;
             let own_ns = (on_ns - unanswered_ns) - (removed_ns - asked_ns);
+            let third_copy_ns = (STALL_SENDS - 1) * timeout_ns + run.longest_response_ns;
+            let most_ns = t_stall_ns.max(third_copy_ns) + run.round_trip_ns;
+            assert!(own_ns <= most_ns, "seed {}: {own_ns} ns, at most {most_ns}", run.seed);
             grant.add((removed_ns - asked_ns) as i64, timeout_ns);
             whole.add((on_ns - unanswered_ns) as i64, timeout_ns);
             at_limit.add(own_ns as i64 - t_stall_ns as i64, run.round_trip_ns);
@@ -228,19 +247,16 @@ fn death(t_stall_percent: u16) -> (Figure, f64) {
     at_limit.report_with_above_one(&format!("{what}: the same less T_stall and that removal"), "round trip")
 }
 
-/// D25: T_stall and a round trip at most, where the third copy of a packet comes within T_stall: two ACK timeouts and a
-/// round trip.
+/// D25: T_stall and a round trip at most, where the third copy of a packet comes within T_stall.
 #[test]
 fn a_group_recovers_from_a_dead_receiver() {
     let (at_limit, _) = death(250);
     assert!(at_limit.most <= 1.0, "{at_limit}");
 }
 
-/// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer
-/// starts with the last response. With the response's path to the source that is one and a half round trips; one more
-/// for a receiver near the source, which is sent a packet a round trip before the farthest ones have answered.
+/// With a T_stall of two ACK timeouts the third copy comes later.
 #[test]
 fn a_stall_is_not_detected_before_the_third_copy() {
     let (at_limit, above) = death(DEFAULT_T_STALL_PERCENT);
-    assert!(at_limit.most <= 2.5 && above > 0.0, "{at_limit}");
+    assert!(above > 0.0, "{at_limit}");
 }
