@@ -23,6 +23,11 @@ impl<'a> Regions<'a> {
         Regions { lines, test }
     }
 
+    /// Does any line belong to a test?
+    pub(crate) fn has_tests(&self) -> bool {
+        self.test.contains(&true)
+    }
+
     /// Does the line with this index belong to a test?
     pub(crate) fn is_test(&self, index: usize) -> bool {
         self.test[index]

@@ -9,6 +9,7 @@ mod evidence;
 mod identifiers;
 mod layers;
 mod links;
+mod missing_values;
 mod modules;
 mod rust;
 mod test_code;
@@ -55,7 +56,7 @@ const RULES: &[Rule] = &[
     words::words_that_went,
     test_code::one_binary,
     test_code::modules_are_declared,
-    test_code::missing_values_fail,
+    missing_values::missing_values_fail,
     modules::completeness,
     evidence::tables_are_those_of_results,
     evidence::plots_are_those_of_results,
