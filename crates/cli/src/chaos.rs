@@ -11,6 +11,7 @@ mod text;
 
 pub(crate) use arguments::Arguments;
 
+use crate::output;
 use anyhow::{Result, ensure};
 use progress::Progress;
 use report::Report;
@@ -42,9 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let shrunk = shrinking::shrink_all(arguments, &summary);
     let report = Report::new(&config, &arguments.mode_option(), &summary, &shrunk, wall);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        print!("{report}");
+        output::print(&report.to_string())?;
     }
     Ok(exit_code(!summary.failures.is_empty()))
 }

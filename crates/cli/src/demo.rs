@@ -8,6 +8,7 @@ mod text;
 
 pub(crate) use arguments::Arguments;
 
+use crate::output;
 use anyhow::{Context, Result, bail};
 use progress::Progress;
 use report::Report;
@@ -61,9 +62,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         wall,
     };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&Report::new(&run, begin.elapsed()))?);
+        output::print_json(&Report::new(&run, begin.elapsed()))?;
     } else {
-        print!("{run}");
+        output::print(&run.to_string())?;
     }
     Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

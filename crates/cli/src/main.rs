@@ -1,5 +1,8 @@
 //! `srdma`: SRv6 for RDMA.
 
+// `output` prints: there a closed pipe is no panic.
+#![deny(clippy::print_stdout)]
+
 mod bench;
 mod captures;
 mod chaos;

@@ -2,6 +2,7 @@
 
 use crate::terminal::escaped_lines;
 use anyhow::Context;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::{fs, path::Path};
 
@@ -12,6 +13,15 @@ use std::{fs, path::Path};
 /// As [`written`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// Prints a JSON document.
+///
+/// # Errors
+///
+/// As [`written`].
+pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
 /// Prints a line at once: its reader may be waiting.

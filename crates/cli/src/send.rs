@@ -5,6 +5,7 @@ mod device;
 
 use crate::congestion::{CongestionReport, SenderArguments};
 use crate::endpoint::{self, Progress};
+use crate::output;
 use crate::paths::{self, Carrier, PathArguments};
 use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::{self, parse_octets};
@@ -455,7 +456,7 @@ fn data(arguments: &Arguments) -> Result<Vec<u8>> {
 
 fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<ExitCode> {
     if arguments.json {
-        println!("{}", serde_json::to_string(report)?);
+        output::print_line(&serde_json::to_string(report)?)?;
     }
     let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
     if let Some(error) = &report.error {
@@ -470,7 +471,9 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
         let congestion = report.congestion.as_ref().map(CongestionReport::in_words).unwrap_or_default();
         let steering = report.steering.as_ref().map(paths::in_words).unwrap_or_default();
         let sha256 = report.sha256.as_deref().unwrap_or_default();
-        println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{anomalies}{congestion}{steering}");
+        output::print(&format!(
+            "{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{anomalies}{congestion}{steering}\n"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

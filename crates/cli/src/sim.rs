@@ -8,6 +8,7 @@ mod tests;
 
 pub(crate) use arguments::Arguments;
 
+use crate::output;
 use anyhow::{Context, Result};
 use compare::compare;
 use progress::Progress;
@@ -62,9 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         file.write_all(report.page().html().as_bytes()).context("cannot write the report")?;
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        print!("{report}{}", compared.unwrap_or_default());
+        output::print(&format!("{report}{}", compared.unwrap_or_default()))?;
     }
     let failures = report.failures();
     failures.iter().for_each(|failure| eprintln!("srdma: {failure}"));

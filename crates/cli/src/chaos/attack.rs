@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::exit_code;
 use super::progress::Progress;
 use super::report::Failure;
+use crate::output;
 use crate::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
@@ -66,9 +67,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     progress.finish();
     let report = Report::new(config.first_seed, &comparison, wall_s);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        print!("{report}");
+        output::print(&report.to_string())?;
     }
     Ok(exit_code(!report.failures.is_empty()))
 }

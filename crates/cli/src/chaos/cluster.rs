@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::exit_code;
 use super::progress::Progress;
 use super::text::counts;
+use crate::output;
 use crate::units::grouped;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use srdma_cluster::summary::{self, Summary};
 use srdma_cluster::token::ReplayToken;
 use srdma_cluster::{shrink, world};
 use std::collections::BTreeSet;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -45,9 +47,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let workers = arguments.workers_option();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report(&config, &summary, &shrunk, wall, &workers))?);
+        output::print_json(&report(&config, &summary, &shrunk, wall, &workers))?;
     } else {
-        print(&config, &summary, &shrunk, wall, &workers);
+        output::print(&in_words(&config, &summary, &shrunk, wall, &workers)?)?;
     }
     Ok(exit_code(!summary.failures.is_empty()))
 }
@@ -78,18 +80,30 @@ fn single(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
             "timeline": outcome.timeline,
             "shrunk": shrunk,
         });
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        outcome.timeline.iter().for_each(|line| println!("{line}"));
-        println!("{}", counts(outcome.counts.iter().map(|(name, count)| (*name, *count))));
-        println!("digest {:016x}", outcome.digest);
-        if outcome.violations.is_empty() {
-            println!("violations: none");
-        }
-        outcome.violations.iter().for_each(|violation| println!("VIOLATION {violation}"));
-        shrunk.iter().for_each(|token| println!("shrunk: srdma chaos --cluster --replay '{token}'"));
+        output::print(&outcome_in_words(&outcome, shrunk.as_deref())?)?;
     }
     Ok(exit_code(!outcome.violations.is_empty()))
+}
+
+fn outcome_in_words(outcome: &Outcome, shrunk: Option<&str>) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    for line in &outcome.timeline {
+        writeln!(text, "{line}")?;
+    }
+    writeln!(text, "{}", counts(outcome.counts.iter().map(|(name, count)| (*name, *count))))?;
+    writeln!(text, "digest {:016x}", outcome.digest)?;
+    if outcome.violations.is_empty() {
+        writeln!(text, "violations: none")?;
+    }
+    for violation in &outcome.violations {
+        writeln!(text, "VIOLATION {violation}")?;
+    }
+    if let Some(token) = shrunk {
+        writeln!(text, "shrunk: srdma chaos --cluster --replay '{token}'")?;
+    }
+    Ok(text)
 }
 
 fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration, workers: &str) -> Value {
@@ -144,75 +158,89 @@ fn per_second_and_core(config: &RunConfig, number: u64, wall: Duration) -> f64 {
     number as f64 / (wall.as_secs_f64() * config.threads as f64)
 }
 
-fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration, workers: &str) {
-    println!(
+fn in_words(
+    config: &RunConfig,
+    summary: &Summary,
+    shrunk: &[(u64, String)],
+    wall: Duration,
+    workers: &str,
+) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    writeln!(
+        text,
         "{} schedules from seed {} in {:.1} s, {:.1} per second and core, {:.0} s of virtual time",
         grouped(summary.schedules),
         ReplayToken::Seed(config.first_seed),
         wall.as_secs_f64(),
         per_second_and_core(config, summary.schedules, wall),
         summary.virtual_ns as f64 / 1e9
-    );
-    println!(
+    )?;
+    writeln!(
+        text,
         "events    {}, {} per schedule; {} packet-hops",
         grouped(summary.events),
         summary.events / summary.schedules.max(1),
         grouped(summary.hops)
-    );
-    println!(
+    )?;
+    writeln!(
+        text,
         "checks    {} responses against the memory of {} members; {} of {} groups ready at the end; digest {:016x}",
         grouped(summary.responses),
         grouped(summary.comparisons),
         grouped(summary.ready),
         grouped(summary.groups),
         summary.digest
-    );
-    println!();
+    )?;
+    writeln!(text)?;
     for (name, count) in &summary.counts {
-        println!("{name:<24} {:>12}", grouped(*count));
+        writeln!(text, "{name:<24} {:>12}", grouped(*count))?;
     }
-    println!();
-    print_phases(summary);
+    writeln!(text)?;
+    write_phases(summary, &mut text)?;
     if summary.findings.is_empty() {
-        return println!("findings  none");
+        writeln!(text, "findings  none")?;
+        return Ok(text);
     }
-    println!("{:<30} {:<14} {:>10}  first seed", "finding", "kind", "schedules");
+    writeln!(text, "{:<30} {:<14} {:>10}  first seed", "finding", "kind", "schedules")?;
     for ((finding, kind), (schedules, seed)) in &summary.findings {
-        println!("{:<30} {:<14} {:>10}  {seed}", finding.name(), kind.name(), grouped(*schedules));
+        writeln!(text, "{:<30} {:<14} {:>10}  {seed}", finding.name(), kind.name(), grouped(*schedules))?;
     }
-    println!();
+    writeln!(text)?;
     for (seed, violation) in &summary.failures {
-        println!("FAILED {}: {violation}", ReplayToken::Seed(*seed));
-        println!("  {}", command(*seed, workers));
+        writeln!(text, "FAILED {}: {violation}", ReplayToken::Seed(*seed))?;
+        writeln!(text, "  {}", command(*seed, workers))?;
         if let Some((_, token)) = shrunk.iter().find(|(one, _)| one == seed) {
-            println!("  srdma chaos --cluster --replay '{token}'");
+            writeln!(text, "  srdma chaos --cluster --replay '{token}'")?;
         }
     }
+    Ok(text)
 }
 
 /// How often each fault met each phase of a group's change.
-fn print_phases(summary: &Summary) {
+fn write_phases(summary: &Summary, text: &mut String) -> fmt::Result {
     let phases: BTreeSet<Phase> = summary.phases.keys().map(|(_, phase)| *phase).collect();
     let faults: BTreeSet<&str> = summary.phases.keys().map(|(fault, _)| *fault).collect();
-    print!("{:<26}", "fault, by phase");
-    phases.iter().for_each(|phase| print!(" {:>12}", phase.name()));
-    println!();
+    write!(text, "{:<26}", "fault, by phase")?;
+    for phase in &phases {
+        write!(text, " {:>12}", phase.name())?;
+    }
+    writeln!(text)?;
     for fault in faults {
-        print!("{fault:<26}");
+        write!(text, "{fault:<26}")?;
         for phase in &phases {
             let times = summary.phases.iter().find(|((one, other), _)| (*one, *other) == (fault, *phase));
-            print!(" {:>12}", grouped(times.map_or(0, |(_, times)| *times)));
+            write!(text, " {:>12}", grouped(times.map_or(0, |(_, times)| *times)))?;
         }
-        println!();
+        writeln!(text)?;
     }
     let pairs = summary.pairs();
     let often = pairs.iter().filter(|(_, _, times)| *times >= OFTEN).count();
-    println!("{often} of {} pairs at least {} times", pairs.len(), grouped(OFTEN));
+    writeln!(text, "{often} of {} pairs at least {} times", pairs.len(), grouped(OFTEN))?;
     if let Some((fault, phase, times)) = pairs.first() {
-        println!("rarest: {fault} while a group is {}, {} times", phase.name(), grouped(*times));
+        writeln!(text, "rarest: {fault} while a group is {}, {} times", phase.name(), grouped(*times))?;
     }
     for (fault, phase, reason) in EXCLUDED {
-        println!("excluded: {fault} while a group is {}: {reason}", phase.name());
+        writeln!(text, "excluded: {fault} while a group is {}: {reason}", phase.name())?;
     }
-    println!();
+    writeln!(text)
 }

@@ -1,8 +1,9 @@
 //! The report of a single schedule.
 
 use super::arguments::Arguments;
-use super::text::{self, ReplayCommand};
+use super::text::{ReplayCommand, counts as counts_in_words};
 use super::{exit_code, shrinking};
+use crate::output;
 use crate::units::grouped;
 use anyhow::Result;
 use serde_json::json;
@@ -10,6 +11,7 @@ use srdma_chaos::outcome::{GroupOutcome, Outcome};
 use srdma_chaos::runner;
 use srdma_chaos::token::ReplayToken;
 use srdma_chaos::world;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 /// Runs a single schedule. Exit code 1: a check was violated.
@@ -41,9 +43,9 @@ pub(super) fn run(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode>
             "timeline": outcome.timeline,
             "shrunk": shrunk,
         });
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        print(&outcome, shrunk.as_deref());
+        output::print(&in_words(&outcome, shrunk.as_deref())?)?;
     }
     Ok(exit_code(!outcome.violations.is_empty()))
 }
@@ -63,9 +65,10 @@ fn group_report(group: &GroupOutcome) -> serde_json::Value {
     })
 }
 
-fn print(outcome: &Outcome, shrunk: Option<&str>) {
+fn in_words(outcome: &Outcome, shrunk: Option<&str>) -> Result<String, fmt::Error> {
+    let mut text = String::new();
     for line in &outcome.timeline {
-        println!("{line}");
+        writeln!(text, "{line}")?;
     }
     for (position, group) in outcome.groups.iter().enumerate() {
         let end = match (group.completed_ns, &group.failure) {
@@ -73,7 +76,8 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
             (None, Some(failure)) => format!("failed: {failure}"),
             (None, None) => "incomplete".to_owned(),
         };
-        println!(
+        writeln!(
+            text,
             "group {position}: {end}; {} packets, {} retransmissions; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
             grouped(group.packets_sent),
             grouped(group.packets_retransmitted),
@@ -82,19 +86,20 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
             grouped(group.acks_received),
             grouped(group.naks_received),
             grouped(group.cnps_received)
-        );
+        )?;
     }
     let counts = [("evictions", outcome.evictions), ("joins", outcome.joins), ("restarts", outcome.restarts)];
-    println!("{}, {} packet-hops", text::counts(counts), grouped(outcome.hops));
-    println!("faults: {}", text::counts(outcome.faults.iter().map(|(name, count)| (*name, *count))));
-    println!("drops: {}", text::counts(outcome.drops.iter().map(|(name, count)| (*name, *count))));
+    writeln!(text, "{}, {} packet-hops", counts_in_words(counts), grouped(outcome.hops))?;
+    writeln!(text, "faults: {}", counts_in_words(outcome.faults.iter().map(|(name, count)| (*name, *count))))?;
+    writeln!(text, "drops: {}", counts_in_words(outcome.drops.iter().map(|(name, count)| (*name, *count))))?;
     if outcome.violations.is_empty() {
-        println!("violations: none");
+        writeln!(text, "violations: none")?;
     }
     for violation in &outcome.violations {
-        println!("VIOLATION {violation}");
+        writeln!(text, "VIOLATION {violation}")?;
     }
     if let Some(token) = shrunk {
-        println!("shrunk: {}", ReplayCommand(token));
+        writeln!(text, "shrunk: {}", ReplayCommand(token))?;
     }
+    Ok(text)
 }

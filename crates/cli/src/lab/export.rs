@@ -2,6 +2,7 @@
 
 use super::arguments::{Export, FormatName};
 use super::set_up::{topology, transfer};
+use crate::output;
 use anyhow::Result;
 use serde::Serialize;
 use srdma_lab::containerlab;
@@ -27,9 +28,10 @@ pub(super) fn run(arguments: &Export) -> Result<ExitCode> {
     let files = files.into_iter().map(|file| file.path).collect();
     let report = Report { lab: topology.name, directory: arguments.out.clone(), files };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        report.files.iter().for_each(|file| println!("{}", report.directory.join(file).display()));
+        let lines = report.files.iter().map(|file| format!("{}\n", report.directory.join(file).display()));
+        output::print(&lines.collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }

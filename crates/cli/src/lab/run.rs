@@ -2,6 +2,7 @@
 
 use super::arguments::{ComparisonName, Run};
 use super::set_up::{choices, in_words, say, topology};
+use crate::output;
 use anyhow::{Result, bail};
 use srdma_lab::topology::Kind;
 use srdma_lab::{Capture, Instance, Interrupt, Lab, LabError, Outcome, Session, Topology};
@@ -45,9 +46,9 @@ pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
     }
     let outcome = result?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        output::print_json(&outcome)?;
     } else {
-        print!("{}", super::text::Text(&outcome));
+        output::print(&super::text::Text(&outcome).to_string())?;
     }
     Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

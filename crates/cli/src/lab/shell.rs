@@ -2,6 +2,7 @@
 
 use super::arguments::Shell;
 use super::instance;
+use crate::output;
 use anyhow::{Context, Result};
 use srdma_lab::guest::{Guest, Port};
 use srdma_lab::topology::Kind;
@@ -37,12 +38,12 @@ pub(super) fn run(shell: &Shell) -> Result<ExitCode> {
 fn in_guest(guest: &Guest, words: &[String]) -> Result<ExitCode> {
     let mut shell = guest.shell(Port::Shell)?;
     if !words.is_empty() {
-        println!("{}", shell.run(&words.join(" "), PATIENCE)?);
+        output::print(&format!("{}\n", shell.run(&words.join(" "), PATIENCE)?))?;
         return Ok(ExitCode::SUCCESS);
     }
     for line in std::io::stdin().lines() {
         match shell.run(&line?, PATIENCE) {
-            Ok(output) => println!("{output}"),
+            Ok(output) => output::print_line(&output)?,
             Err(error) => eprintln!("srdma: {error}"),
         }
     }

@@ -4,6 +4,7 @@ use super::arguments::{Name, Status};
 use super::instance;
 use super::text::link_cells;
 use crate::demo::table::Table;
+use crate::output;
 use crate::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
@@ -61,12 +62,12 @@ pub(super) fn run(status: &Status) -> Result<ExitCode> {
     let name = Name { name: name.clone(), instance: status.instance.clone() };
     let report = report(&Lab::open(instance(&name)?)?)?;
     if status.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
         if let Some(Controller { node, access }) = &report.controller {
-            println!("{}\n", controller(node, access));
+            output::print(&format!("{}\n\n", controller(node, access)))?;
         }
-        print!("{}\n{}", nodes(&report), links(&report));
+        output::print(&format!("{}\n{}", nodes(&report), links(&report)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -74,11 +75,11 @@ pub(super) fn run(status: &Status) -> Result<ExitCode> {
 fn list(json: bool) -> Result<ExitCode> {
     let names = Instance::all()?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&names)?);
+        output::print_json(&names)?;
     } else if names.is_empty() {
-        println!("no lab is up");
+        output::print("no lab is up\n")?;
     } else {
-        println!("{}", names.join("\n"));
+        output::print(&format!("{}\n", names.join("\n")))?;
     }
     Ok(ExitCode::SUCCESS)
 }

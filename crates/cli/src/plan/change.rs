@@ -4,7 +4,7 @@ use super::jobs::JobArguments;
 use super::placed::{Load, PlacedGroup, WrittenProgram, load, placed_group, write};
 use super::saved::{Opened, PlanArguments};
 use super::{links_named, text};
-use crate::output::{print, print_text};
+use crate::output::{print_json, print_text};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -159,7 +159,7 @@ pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
         opened.save(&common.plan.plan, &plan)?;
     }
     if common.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&outcome)?))?;
+        print_json(&outcome)?;
     } else {
         print_text(&text::changed(&outcome))?;
     }

@@ -1,7 +1,7 @@
 //! `srdma plan decode`: the effect of a program, hop by hop.
 
 use super::FabricArguments;
-use crate::output::print;
+use crate::output::{print, print_json};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let steps = program.decode(&plan, &topology, from)?;
     let lines: Vec<Line> = steps.into_iter().map(|step| Line::new(&topology, step)).collect();
     if arguments.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&lines)?))?;
+        print_json(&lines)?;
     } else {
         print(&lines.iter().map(Line::text).collect::<String>())?;
     }

@@ -2,7 +2,7 @@
 
 use super::FabricArguments;
 use super::text::rows;
-use crate::output::{print, print_text};
+use crate::output::{print, print_json, print_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -174,7 +174,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
             .collect(),
     };
     if arguments.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&printed)?))?;
+        print_json(&printed)?;
     } else {
         print_text(&printed.text())?;
     }

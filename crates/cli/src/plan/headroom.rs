@@ -1,6 +1,6 @@
 //! `srdma plan headroom`: the headroom that a queue needs until a pause takes effect.
 
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::units::{grouped, parse_delay, parse_octets, parse_rate, rate, time};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -100,7 +100,7 @@ struct Shares {
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let answer = answer(arguments)?;
     if arguments.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&answer)?))?;
+        print_json(&answer)?;
     } else {
         print(&text(&answer))?;
     }

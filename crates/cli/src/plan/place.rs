@@ -4,7 +4,7 @@ use super::jobs::JobArguments;
 use super::placed::Placed;
 use super::saved::Saved;
 use super::{FabricArguments, links_named, report, text};
-use crate::output::{print, print_text};
+use crate::output::{print_json, print_text};
 use anyhow::{Context, Result};
 use clap::Args;
 use srdma_fabric::Encoding;
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         fs::write(file, html).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if arguments.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&placed)?))?;
+        print_json(&placed)?;
     } else {
         print_text(&text::table(&placed))?;
     }

@@ -4,7 +4,7 @@ use super::change::{flows_named, group_named};
 use super::placed::{Load, PlacedGroup, WrittenProgram, load, placed_group, write};
 use super::saved::{Opened, PlanArguments};
 use super::text;
-use crate::output::{print, print_text};
+use crate::output::{print_json, print_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let group = plan.groups().iter().find(|group| group.number == number).context("the group is gone")?;
         let reasons = of_group(&opened, placement, group);
         match arguments.json {
-            true => print(&format!("{}\n", serde_json::to_string_pretty(&reasons)?))?,
+            true => print_json(&reasons)?,
             false => print_text(&text::group_reasons(&reasons))?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -159,7 +159,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bound: Bound::of(topology, placement),
     };
     if arguments.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&reasons)?))?;
+        print_json(&reasons)?;
     } else {
         print_text(&text::reasons(&reasons))?;
     }
