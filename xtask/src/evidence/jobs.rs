@@ -273,14 +273,14 @@ const NETWORKS: &[&str] = &["/schedules", "/hops", "/failures"];
 
 const CHAOS: [Chaos; 5] = [
     Chaos { label: "networks", options: "", seeds: [20_000, 1_000_000], keep: NETWORKS },
-    Chaos { label: "three workers a node", options: " --workers 3", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos { label: "three workers a node", options: " --workers 3", seeds: [4_000, 100_000], keep: NETWORKS },
     Chaos {
         label: "under attack",
         options: " --attack",
-        seeds: [4_000, 200_000],
+        seeds: [4_000, 100_000],
         keep: &["/schedules", "/forged", "/accepted", "/failures"],
     },
-    Chaos { label: "with insiders", options: " --insiders", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos { label: "with insiders", options: " --insiders", seeds: [4_000, 100_000], keep: NETWORKS },
     Chaos {
         label: "clusters",
         options: " --cluster",
