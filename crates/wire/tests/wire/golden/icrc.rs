@@ -130,11 +130,11 @@ fn ethernet_padding_is_left_out() {
     assert_eq!(packet.udp_checksum([&whole[end + 2..]]), Ok(UdpChecksum::Good));
 }
 
-/// The two captures of real NICs are IPv4: their ICRC is computed here, over the IPv4 header as IBTA annex A17.3.3
-/// masks it, by a CRC-32 bit by bit. It must be the one on the wire; that shows the reference of this file to be
-/// right about hardware.
+/// Two packets that are published in scapy's tests, the first as captured on a ConnectX-4 Lx, are IPv4: their ICRC is
+/// computed here, over the IPv4 header as IBTA annex A17.3.3 masks it, by a CRC-32 bit by bit. It must be the published
+/// one. No NIC was asked by this project.
 #[test]
-fn icrcs_of_real_nics() {
+fn icrcs_of_published_packets() {
     for name in ["hw_cx4lx_cnp_ipv4.pcap", "hw_uts_uc_send_ipv4.pcap"] {
         let frame = &frames(name)[0];
         let (_, packet) = Ethernet::parse(frame).unwrap();
