@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -211,6 +212,8 @@ class Lab:
 
 def measure(arguments):
     """Rounds of both ways in turn; of each the seconds for a version, and processor seconds of each side."""
+    # A measurement that is ended takes its lab down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory() as directory:
         lab = Lab(arguments, pathlib.Path(directory))
         rounds = {"gloo": [], "srdma": []}
