@@ -50,9 +50,12 @@ impl<P> Repair<P> {
         if self.received.is_some_and(|received| !psn.is_before(received.expected)) {
             return;
         }
-        self.hole = Some(self.hole.map_or(psn, |hole| hole.serial_min(psn)));
-        // The timer asks for it.
-        self.arm(now);
+        let lowest = Some(self.hole.map_or(psn, |hole| hole.serial_min(psn)));
+        if self.hole != lowest {
+            self.hole = lowest;
+            // The timer asks for it.
+            self.arm(now);
+        }
     }
 
     /// A packet has come that may be missing no longer, and that branches may wait for.
@@ -140,7 +143,6 @@ impl<P> Repair<P> {
 
     /// Requests what is missing again, or gives it up (D153, D158).
     pub(crate) fn request_again(&mut self, now: Instant, effects: &mut Effects<P>) {
-        self.renew_gap(now);
         let Some(gap) = self.gap.as_mut().filter(|_| self.rules.parent_repairs) else { return };
         if now < gap.request_at {
             let at = gap.request_at;

@@ -17,6 +17,8 @@ impl<P> Repair<P> {
         if now < self.deadline {
             return;
         }
+        // What arms the timer for this tick itself.
+        self.renew_gap(now);
         self.deadline = Instant::NEVER;
         self.end_pauses(now, effects);
         self.request_again(now, effects);

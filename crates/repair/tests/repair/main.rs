@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod damaged;
 mod epochs;
 mod long_round_trip;
 mod not_ready;
