@@ -12,12 +12,14 @@ mod ipv4;
 mod notices;
 mod packets;
 mod plan;
+mod repair;
 mod script;
 mod workers;
 mod world;
 
 use crate::choices::Choices;
 use check::{Carried, carried};
+use repair::{release_kept, request_damaged};
 use script::Step;
 use srdma_dataplane::DropReason;
 use srdma_frame::{Element, Frame, PortId};
@@ -196,14 +198,6 @@ fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     pass(world, bench, 700);
 }
 
-/// A node that repairs releases the packets of buffers that have changed or gone.
-fn release_kept(world: &mut World, bench: &mut Bench) {
-    if world.repairs() {
-        world.node.tick(world.now, &mut world.pool);
-        drain(world, bench, Judge::Wholeness);
-    }
-}
-
 /// Packets that a port has dropped and that the groups have consumed.
 fn counted(world: &World, port: u16) -> u64 {
     let drops_of = |port: u16| -> u64 {
@@ -236,12 +230,11 @@ fn pause(world: &mut World, bench: &mut Bench, port: u16, classes: u8, quanta: u
 /// Time passes.
 fn pass(world: &mut World, bench: &mut Bench, ns: u64) {
     world.now = world.now.after_ns(ns);
-    if world.node.next_deadline().is_some_and(|deadline| deadline <= world.now) {
+    if world.is_due() {
         let judge = if world.has_waiting() { Judge::Wholeness } else { Judge::All { octets: &[], came: None } };
         world.node.tick(world.now, &mut world.pool);
         drain(world, bench, judge);
-        // A kept packet that proves damaged when it is to be sent is released by the next tick.
-        release_kept(world, bench);
+        request_damaged(world, bench);
     }
     let deadline = world.node.next_deadline();
     assert!(deadline.is_none_or(|deadline| deadline > world.now), "{deadline:?} is due at {:?} for ever", world.now);

@@ -1,6 +1,7 @@
 //! Nodes with every configuration that a node can have, and the fuzzer's state beside them.
 
 use super::plan::*;
+use super::repair;
 use srdma_dataplane::*;
 use srdma_frame::{Pool, PortId};
 use srdma_group::*;
@@ -18,11 +19,6 @@ pub(super) const GROUPS: u16 = 6;
 
 /// The region that WRITEs of every source address.
 pub(super) const REGION: SourceRegion = SourceRegion { base: 0x7f00_0000_0000, length: 1 << 20, rkey: 0x1234 };
-
-/// The window of sources whose losses are repaired: sixteen packets of 4,096 octets.
-const WINDOW_OCTETS: u32 = 16 << 12;
-/// Chunks of a packet in a retransmission buffer, at most.
-const CHUNKS_PER_PACKET: u64 = 2;
 
 /// HMAC keys: the cover of each, by id.
 pub(super) const KEYS: [(u32, Cover); 3] = [(7, Cover::Tlvs), (8, Cover::Rfc8754), (9, Cover::Linux)];
@@ -366,40 +362,8 @@ impl World {
 
     fn record(&self, group: u16, epoch: u32, change: Change, next: Psn) -> Record {
         let record = record(group, epoch, change, next);
-        let repair = if self.repairs() { repair(group) } else { RepairPolicy::default() };
+        let repair = if self.repairs() { repair::policy(group) } else { RepairPolicy::default() };
         Record { policy: Policy { repair, ..record.policy }, ..record }
-    }
-
-    /// Whether the node repairs losses.
-    pub(super) fn repairs(&self) -> bool {
-        self.temper == Temper::Repairing
-    }
-
-    /// Groups whose source has exceeded its window are joined again, so that the node repairs them (D160).
-    pub(super) fn restore_repair(&mut self) {
-        for group in 1..=GROUPS {
-            if self.node.repair_fill(GroupId(group.into())).is_some_and(|fill| fill.is_off) {
-                self.rejoin(group);
-            }
-        }
-    }
-
-    /// Data of the groups that the node repairs, which it may keep or absorb, and requests of its children.
-    pub(super) fn counted_by_repair(&self) -> u64 {
-        let ids = (1..=GROUPS).map(|group| GroupId(group.into()));
-        let counters = ids.filter_map(|id| self.node.repair_counters(id).zip(self.node.group_counters(id)));
-        counters.map(|(repair, group)| repair.requests_received + group.data_packets).sum()
-    }
-
-    /// Packets in retransmission buffers.
-    pub(super) fn kept_packets(&self) -> u64 {
-        let fills = (1..=GROUPS).filter_map(|group| self.node.repair_fill(GroupId(group.into())));
-        fills.map(|fill| fill.packets).sum()
-    }
-
-    /// Whether no chunk is in use but those of packets in retransmission buffers.
-    pub(super) fn has_only_kept_chunks(&self) -> bool {
-        self.pool.in_use() as u64 <= self.kept_packets() * CHUNKS_PER_PACKET
     }
 
     /// Whether ports are those of VLANs.
@@ -516,12 +480,6 @@ fn policy(group: u16) -> Policy {
         5 => Policy { rules: Rules::Literal, ..default },
         _ => default,
     }
-}
-
-/// Repair by the edges for group 3, by all nodes for the others.
-fn repair(group: u16) -> RepairPolicy {
-    let mode = if group == 3 { RepairMode::Edge } else { RepairMode::Tree };
-    RepairPolicy { mode, window_octets: WINDOW_OCTETS, ..RepairPolicy::default() }
 }
 
 fn receivers(group: u16) -> Vec<Receiver> {
