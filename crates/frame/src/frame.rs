@@ -244,7 +244,7 @@ impl Frame {
 
     /// All octets in one piece, for tests and captures.
     pub fn to_vec(&self, pool: &Pool) -> Vec<u8> {
-        self.pieces(pool).flatten().copied().collect()
+        self.pieces(pool).collect::<Vec<_>>().concat()
     }
 
     /// Removes `octets` from the front of the first segment. The caller guarantees that they are there.
