@@ -18,6 +18,16 @@ struct Module {
 /// Nodes have entries of groups, and no lifecycle.
 const LIFECYCLE: Module = Module { path: "group/src/lifecycle", named_by: &["chaos", "controller-core"] };
 
+/// A crate that uses no more of another one than types: their file is what it reaches.
+struct Types {
+    user: &'static str,
+    used: &'static str,
+    file: &'static str,
+}
+
+/// Agents make commands, and nodes carry them out.
+const COMMANDS: Types = Types { user: "agent", used: "dataplane", file: "dataplane/src/config.rs" };
+
 /// The folders below crates/ and, for each, those that it uses outside of its tests.
 pub(super) struct Crates {
     uses: BTreeMap<String, Vec<String>>,
@@ -46,14 +56,18 @@ impl Crates {
         Ok(Crates { uses })
     }
 
-    /// `paths`, below crates/, and the folders of all crates that those among them use.
+    /// `paths`, below crates/, and the folders of all crates that those among them use, or the files of types.
     pub(super) fn reached(&self, paths: &[&str]) -> Result<Reached> {
         let mut reached = BTreeSet::new();
         let mut next: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while let Some(path) = next.pop() {
             if !path.contains('/') {
                 let used = self.uses.get(&path).with_context(|| format!("there is no crate crates/{path}"))?;
-                next.extend(used.iter().filter(|used| !reached.contains(*used)).cloned());
+                let used = used.iter().map(|used| match (path.as_str(), used.as_str()) {
+                    (user, used) if (user, used) == (COMMANDS.user, COMMANDS.used) => COMMANDS.file,
+                    (_, used) => used,
+                });
+                next.extend(used.filter(|used| !reached.contains(*used)).map(str::to_owned));
             }
             reached.insert(path);
         }
@@ -169,6 +183,30 @@ mod tests {
         }
         assert!(node.has("group/src/group.rs") && node.has("group/src/lifecycles.rs"));
         assert!(!controller.has("group/tests/group/main.rs"));
+    }
+
+    #[test]
+    fn agents_reach_the_types_of_commands() {
+        let crates = Crates::of_workspace().unwrap();
+        let reached = crates.reached(&["agent"]).unwrap().0;
+        assert!(reached.contains(COMMANDS.file) && !reached.contains("dataplane") && !reached.contains("repair"));
+        assert!(crates.reached(&["agent", "dataplane"]).unwrap().contains("repair"));
+        let tree = Tree::of_repository().unwrap();
+        let file = tree.files.iter().find(|file| file.path.ends_with(COMMANDS.file)).unwrap();
+        let names = ["Command", "SidBehavior"];
+        for name in names {
+            assert!(file.text.contains(&format!("pub enum {name} {{")), "{name}");
+        }
+        let mut named = BTreeSet::new();
+        let folder = format!("crates/{}/src/", COMMANDS.user);
+        for file in tree.files.iter().filter(|file| file.path.starts_with(&folder) && !file.path.contains("tests")) {
+            for rest in file.text.split("srdma_dataplane::").skip(1) {
+                let list = rest.strip_prefix('{').and_then(|list| list.split('}').next());
+                let names = list.unwrap_or_else(|| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
+                named.extend(names.split(", "));
+            }
+        }
+        assert_eq!(named, BTreeSet::from(names));
     }
 
     /// What lib.rs exports from a module is named by these crates, and the other modules of its own do not name it.
