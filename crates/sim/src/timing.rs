@@ -30,6 +30,8 @@ const WINDOW_LIMITS: (u64, u64) = (32, 1 << 20);
 pub struct Timing {
     /// Round trip of a full packet and its ACK, without queueing, in nanoseconds.
     pub round_trip_ns: u64,
+    /// The longest expected response time: the same with what may wait before it in a queue.
+    pub longest_response_ns: u64,
     /// Packets that may be outstanding.
     pub window_packets: u32,
     /// ACK timeout in the encoding of queue pairs: 4.096 µs · 2^t.
@@ -55,10 +57,11 @@ impl Timing {
         let path = Path::new(link, hops, path_mtu);
         let window = window_packets.map_or(path.window(), u64::from);
         // At worst the whole window waits in one queue.
-        let longest_ns = path.round_trip_ns + window * path.packet_ps / 1000;
-        let ack_timeout = timeout_code(TIMEOUT_FACTOR * longest_ns);
+        let longest_response_ns = path.round_trip_ns + window * path.packet_ps / 1000;
+        let ack_timeout = timeout_code(TIMEOUT_FACTOR * longest_response_ns);
         let t_hold = Duration::from_nanos((4096_u64 << ack_timeout) / (HOLD_DIVISOR * levels.max(1) as u64));
-        Timing { round_trip_ns: path.round_trip_ns, window_packets: window as u32, ack_timeout, t_hold }
+        let (round_trip_ns, window_packets) = (path.round_trip_ns, window as u32);
+        Timing { round_trip_ns, longest_response_ns, window_packets, ack_timeout, t_hold }
     }
 
     /// For a plain connection over `hops` links, one of `connections` that take turns at their host; with the path's
@@ -74,8 +77,10 @@ impl Timing {
         let window = window_packets.map_or(path.window(), u64::from);
         let waiting = u64::from(ACK_REQUEST_INTERVAL).max(window_packets.map_or(0, u64::from));
         let waiting_ps = waiting * connections as u64 * path.packet_ps;
-        let ack_timeout = timeout_code(TIMEOUT_FACTOR * (path.round_trip_ns + waiting_ps / 1000));
-        Timing { round_trip_ns: path.round_trip_ns, window_packets: window as u32, ack_timeout, t_hold: Duration::ZERO }
+        let longest_response_ns = path.round_trip_ns + waiting_ps / 1000;
+        let ack_timeout = timeout_code(TIMEOUT_FACTOR * longest_response_ns);
+        let (round_trip_ns, window_packets) = (path.round_trip_ns, window as u32);
+        Timing { round_trip_ns, longest_response_ns, window_packets, ack_timeout, t_hold: Duration::ZERO }
     }
 
     /// A strict endpoint's habits with this window.

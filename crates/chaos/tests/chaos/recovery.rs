@@ -7,7 +7,7 @@
 //! `SRDMA_TEST_SEEDS` sets the number of runs of each fault.
 
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
-use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, PATH_MTU_OCTETS, Schedule, TimedEvent};
+use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
 use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{scale, world};
 use srdma_figures::{Figure, report};
@@ -16,9 +16,6 @@ use srdma_sim::timing::Timing;
 use std::iter;
 
 const DEFAULT_RUNS: u64 = 150;
-
-/// Octets of a frame with a full packet, at most.
-const FRAME_OCTETS: u64 = PATH_MTU_OCTETS as u64 + 200;
 
 /// A stall needs as many copies of a packet.
 const STALL_SENDS: u64 = 3;
@@ -136,9 +133,7 @@ fn runs(fault: Fault) -> impl Iterator<Item = Run> {
         assert!(outcome.violations.is_empty(), "seed {seed}: {:?}; {}", outcome.violations, token());
         let group = outcome.groups.remove(0);
         assert!(group.completed_ns.is_some(), "seed {seed}: {group:?}");
-        let Timing { round_trip_ns, window_packets, .. } = scale::timing(&schedule);
-        let packet_ns = FRAME_OCTETS * 8_000_000_000 / schedule.link.rate_bits_per_s;
-        let longest_response_ns = round_trip_ns + u64::from(window_packets) * packet_ns;
+        let Timing { round_trip_ns, longest_response_ns, .. } = scale::timing(&schedule);
         Run { seed, schedule, group, round_trip_ns, longest_response_ns }
     })
 }
