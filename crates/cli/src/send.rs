@@ -456,7 +456,7 @@ fn data(arguments: &Arguments) -> Result<Vec<u8>> {
 
 fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<ExitCode> {
     if arguments.json {
-        output::print_line(&serde_json::to_string(report)?)?;
+        output::print(&format!("{}\n", serde_json::to_string(report)?))?;
     }
     let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
     if let Some(error) = &report.error {

@@ -1,7 +1,7 @@
 //! The report of a single schedule.
 
 use super::arguments::Arguments;
-use super::text::{ReplayCommand, counts as counts_in_words};
+use super::text::{ReplayCommand, counts};
 use super::{exit_code, shrinking};
 use crate::output;
 use crate::units::grouped;
@@ -88,10 +88,10 @@ fn in_words(outcome: &Outcome, shrunk: Option<&str>) -> Result<String, fmt::Erro
             grouped(group.cnps_received)
         )?;
     }
-    let counts = [("evictions", outcome.evictions), ("joins", outcome.joins), ("restarts", outcome.restarts)];
-    writeln!(text, "{}, {} packet-hops", counts_in_words(counts), grouped(outcome.hops))?;
-    writeln!(text, "faults: {}", counts_in_words(outcome.faults.iter().map(|(name, count)| (*name, *count))))?;
-    writeln!(text, "drops: {}", counts_in_words(outcome.drops.iter().map(|(name, count)| (*name, *count))))?;
+    let membership = [("evictions", outcome.evictions), ("joins", outcome.joins), ("restarts", outcome.restarts)];
+    writeln!(text, "{}, {} packet-hops", counts(membership), grouped(outcome.hops))?;
+    writeln!(text, "faults: {}", counts(outcome.faults.iter().map(|(name, count)| (*name, *count))))?;
+    writeln!(text, "drops: {}", counts(outcome.drops.iter().map(|(name, count)| (*name, *count))))?;
     if outcome.violations.is_empty() {
         writeln!(text, "violations: none")?;
     }
