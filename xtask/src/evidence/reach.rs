@@ -63,10 +63,8 @@ impl Crates {
         while let Some(path) = next.pop() {
             if !path.contains('/') {
                 let used = self.uses.get(&path).with_context(|| format!("there is no crate crates/{path}"))?;
-                let used = used.iter().map(|used| match (path.as_str(), used.as_str()) {
-                    (user, used) if (user, used) == (COMMANDS.user, COMMANDS.used) => COMMANDS.file,
-                    (_, used) => used,
-                });
+                let is_types = |used: &str| path == COMMANDS.user && used == COMMANDS.used;
+                let used = used.iter().map(|used| if is_types(used) { COMMANDS.file } else { used });
                 next.extend(used.filter(|used| !reached.contains(*used)).map(str::to_owned));
             }
             reached.insert(path);
@@ -185,6 +183,23 @@ mod tests {
         assert!(!controller.has("group/tests/group/main.rs"));
     }
 
+    fn words(text: &str) -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    }
+
+    /// What a file names of a crate: up to the end of the line, or of the list in braces; `*` is all that the file
+    /// names.
+    fn names_of(library: &str, text: &str) -> BTreeSet<String> {
+        let prefix = format!("{library}::");
+        let uses = text.split(&prefix).skip(1).map(|rest| match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or(list),
+            None if rest.starts_with('*') => text,
+            None => rest.lines().next().unwrap_or(rest),
+        });
+        uses.flat_map(words).collect()
+    }
+
     #[test]
     fn agents_reach_the_types_of_commands() {
         let crates = Crates::of_workspace().unwrap();
@@ -200,23 +215,15 @@ mod tests {
         let mut named = BTreeSet::new();
         let folder = format!("crates/{}/src/", COMMANDS.user);
         for file in tree.files.iter().filter(|file| file.path.starts_with(&folder) && !file.path.contains("tests")) {
-            for rest in file.text.split("srdma_dataplane::").skip(1) {
-                let list = rest.strip_prefix('{').and_then(|list| list.split('}').next());
-                let names = list.unwrap_or_else(|| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
-                named.extend(names.split(", "));
-            }
+            named.extend(names_of("srdma_dataplane", &file.text));
         }
-        assert_eq!(named, BTreeSet::from(names));
+        assert_eq!(named, names.map(str::to_owned).into());
     }
 
     /// What lib.rs exports from a module is named by these crates, and the other modules of its own do not name it.
     #[test]
     fn modules_are_named_by_the_crates_of_the_list() {
         let (tree, module) = (Tree::of_repository().unwrap(), Path::new("crates").join(LIFECYCLE.path));
-        let words = |text: &str| -> BTreeSet<String> {
-            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-            words.map(str::to_owned).collect()
-        };
         let library = module.with_file_name("lib.rs");
         let library = tree.files.iter().find(|file| Path::new(&file.path) == library).unwrap();
         let exports = library.text.split("pub use lifecycle::").nth(1).unwrap().split(';').next().unwrap();
@@ -227,13 +234,7 @@ mod tests {
             let Some((name, path)) = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
                 continue;
             };
-            // Up to the end of the line, or of the list in braces; `*` is all that the file names.
-            let uses = file.text.split("srdma_group::").skip(1).map(|rest| match rest.strip_prefix('{') {
-                Some(list) => list.split('}').next().unwrap_or(list),
-                None if rest.starts_with('*') => &file.text,
-                None => rest.lines().next().unwrap_or(rest),
-            });
-            let uses: BTreeSet<String> = uses.flat_map(words).collect();
+            let uses = names_of("srdma_group", &file.text);
             if !uses.is_disjoint(&exports) && !path.contains("tests") {
                 named_by.insert(name);
             }
