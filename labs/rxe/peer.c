@@ -9,12 +9,12 @@
  *
  *   (start)                                    OK address=A rkey=K base=B
  *   open PSN                                   OK qp=I qpn=Q            a queue pair; PSN is the first it sends
- *   connect I ADDRESS QPN PSN                  OK
+ *   connect I ADDRESS QPN PSN [TRAFFIC-CLASS]  OK
  *   fill SEED                                  OK                       a pattern into the whole buffer; 0 clears it
  *   sha256 OFFSET OCTETS                       OK sha256=S
  *   counter NAME                               OK count=N               of the RDMA device
  *   write I OFFSET OCTETS MESSAGE RKEY ADDRESS OK                       to be written, in messages of that length
- *   send I OFFSET OCTETS MESSAGE               OK                       to be sent
+ *   send I OFFSET OCTETS MESSAGE [IMMEDIATE]   OK                       to be sent
  *   run MILLISECONDS                           OK us=T                  does all that; how long it took
  *   receive I OFFSET OCTETS MESSAGE            OK                       posts buffers for what will be sent
  *   wait COUNT MILLISECONDS                    OK octets=N              until so many messages have been received
@@ -41,6 +41,7 @@
 /* What a queue pair has to write or send. */
 struct transfer {
     enum ibv_wr_opcode opcode;
+    uint32_t immediate;
     uint64_t offset, octets, message, posted, done;
     uint64_t address;
     uint32_t rkey;
@@ -111,7 +112,7 @@ static struct ibv_qp *open_pair(void)
 }
 
 /* The kernel resolves the address to a MAC address in here. */
-static int connect_pair(int index, const struct in6_addr *address, uint32_t qpn, uint32_t psn)
+static int connect_pair(int index, const struct in6_addr *address, uint32_t qpn, uint32_t psn, uint8_t traffic_class)
 {
     struct ibv_qp_attr receive = {
         .qp_state = IBV_QPS_RTR,
@@ -120,7 +121,11 @@ static int connect_pair(int index, const struct in6_addr *address, uint32_t qpn,
         .rq_psn = psn,
         .max_dest_rd_atomic = 1,
         .min_rnr_timer = 12,
-        .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = gid_index, .hop_limit = 64 } },
+        .ah_attr = {
+            .is_global = 1,
+            .port_num = 1,
+            .grh = { .sgid_index = gid_index, .hop_limit = 64, .traffic_class = traffic_class },
+        },
     };
     struct ibv_qp_attr send = {
         .qp_state = IBV_QPS_RTS,
@@ -162,6 +167,7 @@ static int post(int index)
             .sg_list = &sge,
             .num_sge = 1,
             .opcode = t->opcode,
+            .imm_data = htonl(t->immediate),
             .send_flags = IBV_SEND_SIGNALED,
             .wr.rdma = { .remote_addr = t->address + t->posted, .rkey = t->rkey },
         };
@@ -356,7 +362,7 @@ static void command(char *line)
 
         if (inet_pton(AF_INET6, where, &address) != 1 || n[0] >= (unsigned)pair_count)
             answer("ERR no such address or queue pair");
-        else if (connect_pair(n[0], &address, n[1], n[2]))
+        else if (connect_pair(n[0], &address, n[1], n[2], n[3]))
             error("cannot connect");
         else
             answer("OK");
@@ -367,12 +373,20 @@ static void command(char *line)
             sha256(n[0], n[1]);
     } else if (!strcmp(verb, "counter")) {
         counter(where);
-    } else if (!strcmp(verb, "write") || !strcmp(verb, "send")) {
+    } else if (!strcmp(verb, "write")) {
         if (!is_transfer(n[0], n[1], n[2], n[3]))
             return;
         transfers[n[0]] = (struct transfer) {
-            .opcode = *verb == 'w' ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
+            .opcode = IBV_WR_RDMA_WRITE,
             .offset = n[1], .octets = n[2], .message = n[3], .rkey = n[4], .address = n[5],
+        };
+        answer("OK");
+    } else if (!strcmp(verb, "send")) {
+        if (!is_transfer(n[0], n[1], n[2], n[3]))
+            return;
+        transfers[n[0]] = (struct transfer) {
+            .opcode = count > 4 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+            .offset = n[1], .octets = n[2], .message = n[3], .immediate = n[4],
         };
         answer("OK");
     } else if (!strcmp(verb, "run")) {

@@ -66,6 +66,13 @@ fn frrs_golden_captures_are_taken_again() {
     assert_eq!(compared("tools/golden/frr.py"), "frr84_isis_lan: the same\nfrr84_ospf6: the same\n");
 }
 
+/// Unmodified soft-RoCE of two guests says what it said when its captures were taken, also after losses.
+#[test]
+#[ignore = "needs root"]
+fn soft_roces_golden_captures_are_taken_again() {
+    assert_eq!(compared("tools/golden/rxe.py"), "8 captures are as made\n");
+}
+
 const SCRIPT: &str = r"
 import sys
 from scapy.layers.inet import UDP
