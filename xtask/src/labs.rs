@@ -14,11 +14,12 @@ use std::thread;
 use std::time::Instant;
 
 /// How the names of tests begin that emulate machines, which takes all processors: they run alone.
-const WITH_GUESTS: [&str; 6] = [
+const WITH_GUESTS: [&str; 7] = [
     "cli::lab_cm::",
     "cli::lab_perftest::",
     "cli::lab_providers::queue_pairs_",
     "cli::lab_rxe::",
+    "cli::references::soft_roces_",
     "lab::guest::",
     "verbs::guest::",
 ];

@@ -61,6 +61,7 @@ mod plan_provision;
 mod process;
 mod provision_peers;
 mod recordings;
+mod references;
 mod scapy_layers;
 mod sim_broadcast;
 mod sim_end_to_end;
