@@ -4,6 +4,7 @@ use super::job::{Job, Step};
 use super::jobs::{array, grouped, head, number, only, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 pub(super) fn jobs() -> [Job; 7] {
@@ -147,9 +148,12 @@ fn of_packets(results: &[Value]) -> Result<String> {
     let rows = array(only(results)?, "")?;
     let place = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/working_set")?.to_owned(), number(row, "/routes")?));
     let case = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/case")?.to_owned(), number(row, "/frame_octets")?));
-    let (mut places, mut cases) = (Vec::new(), Vec::new());
+    let (mut sets, mut places, mut cases) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let (place, case) = (place(row)?, case(row)?);
+        if !sets.contains(&place.0) {
+            sets.push(place.0.clone());
+        }
         if !places.contains(&place) {
             places.push(place);
         }
@@ -157,6 +161,8 @@ fn of_packets(results: &[Value]) -> Result<String> {
             cases.push(case);
         }
     }
+    let order = |(set, routes): &(String, f64)| (sets.iter().position(|of| of == set), *routes);
+    places.sort_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal));
     let headings = places.iter().map(|(set, routes)| format!("{set}, {} routes", grouped(*routes)));
     let headings: Vec<String> = headings.collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
