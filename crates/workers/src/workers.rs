@@ -4,6 +4,7 @@ use srdma_dataplane::{DropReason, Handover, Node};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_random::Stream;
 use srdma_wire::Instant;
+use srdma_wire::ethernet::EtherType;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -85,10 +86,8 @@ impl Workers {
 
     /// The worker at which a frame arrives: as a NIC, by a hash of the addresses.
     fn worker_of(&self, frame: &Frame, pool: &Pool) -> usize {
-        const ADDRESSES: std::ops::Range<usize> = 14 + 8..14 + 40;
-        let addresses = frame.head(pool).get(ADDRESSES).unwrap_or_default();
         let mut mixed = self.distribution;
-        for octets in addresses.chunks(8) {
+        for octets in addresses(frame.head(pool)).unwrap_or_default().chunks(8) {
             let mut word = [0; 8];
             word[..octets.len()].copy_from_slice(octets);
             mixed = (mixed ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
@@ -184,5 +183,37 @@ impl Element for Workers {
         for node in &mut self.nodes {
             node.take_ready(wake);
         }
+    }
+}
+
+/// Source and destination of a frame's IPv4 or IPv6 packet, behind its VLAN tags.
+fn addresses(frame: &[u8]) -> Option<&[u8]> {
+    let mut rest = frame.get(12..)?;
+    loop {
+        let (ethertype, packet) = rest.split_first_chunk()?;
+        match EtherType(u16::from_be_bytes(*ethertype)) {
+            EtherType::VLAN => rest = packet.get(2..)?,
+            EtherType::IPV4 => return packet.get(12..20),
+            EtherType::IPV6 => return packet.get(8..40),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::addresses;
+
+    #[test]
+    fn addresses_are_those_of_the_packet() {
+        let packet: Vec<u8> = (0..60).collect();
+        let frame = |tags: &[u8]| [&[0; 12], tags, &packet].concat();
+        assert_eq!(addresses(&frame(&[0x08, 0x00])), Some(&packet[12..20]));
+        assert_eq!(addresses(&frame(&[0x86, 0xDD])), Some(&packet[8..40]));
+        assert_eq!(addresses(&frame(&[0x81, 0x00, 0, 100, 0x86, 0xDD])), Some(&packet[8..40]));
+        assert_eq!(addresses(&frame(&[0x81, 0x00, 0, 100, 0x81, 0x00, 0, 200, 0x08, 0x00])), Some(&packet[12..20]));
+        assert_eq!(addresses(&frame(&[0x88, 0x08])), None);
+        assert_eq!(addresses(&frame(&[0x86, 0xDD])[..53]), None);
+        assert_eq!(addresses(&[0; 13]), None);
     }
 }

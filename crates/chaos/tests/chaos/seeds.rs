@@ -51,6 +51,15 @@ fn a_group_of_several_workers_has_time_for_what_they_hand_over() {
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
 }
 
+/// Packets of an IPv4 flow arrive at one worker: out of their order, each is followed by the NAKs of 181 receivers, which
+/// the literal rules forward.
+#[test]
+fn flows_of_ipv4_stay_in_their_order_with_several_workers() {
+    let outcome = world::run(&Schedule::from_seed(60_050_371).with_workers(3));
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert_eq!((outcome.groups[2].naks_received, outcome.drops), (0, [].into()));
+}
+
 /// Hosts with selective repeat, all of them or some of the receivers (D228).
 #[test]
 fn hosts_with_selective_repeat_have_no_violations() {
