@@ -9,14 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A module of a crate that few of those name which use the crate. Its folder and its file are below crates/.
+/// A module that few of the programs have which have its folder: those with one of these crates. Its folder and its file
+/// are below crates/.
 struct Module {
     path: &'static str,
-    named_by: &'static [&'static str],
+    with: &'static [&'static str],
 }
 
 /// Nodes have entries of groups, and no lifecycle.
-const LIFECYCLE: Module = Module { path: "group/src/lifecycle", named_by: &["chaos", "controller-core"] };
+const LIFECYCLE: Module = Module { path: "group/src/lifecycle", with: &["chaos", "controller-core"] };
+
+/// The fuzz target `node` has nodes, and none of several workers.
+const WORKERS: Module = Module { path: "fuzz-targets/src/node/workers", with: &["workers"] };
 
 /// A crate that uses no more of another one than types: their file is what it reaches.
 struct Types {
@@ -85,11 +89,12 @@ impl Reached {
     }
 
     /// Whether a file of a crate that it has is part of it. Tests, examples and benchmarks are not.
-    fn has(&self, path: &str) -> bool {
-        let is_of_lifecycle = path.strip_prefix(LIFECYCLE.path).is_some_and(|rest| rest.starts_with(['/', '.']));
+    pub(super) fn has(&self, path: &str) -> bool {
+        let is_of = |module: &Module| path.strip_prefix(module.path).is_some_and(|rest| rest.starts_with(['/', '.']));
+        let is_absent = |module: &Module| is_of(module) && !module.with.iter().any(|user| self.0.contains(*user));
         match path.split('/').collect::<Vec<_>>()[..] {
             [_, "tests" | "examples" | "benches", ..] => false,
-            _ => !is_of_lifecycle || LIFECYCLE.named_by.iter().any(|user| self.0.contains(*user)),
+            _ => ![LIFECYCLE, WORKERS].iter().any(is_absent),
         }
     }
 }
@@ -181,6 +186,23 @@ mod tests {
         }
         assert!(node.has("group/src/group.rs") && node.has("group/src/lifecycles.rs"));
         assert!(!controller.has("group/tests/group/main.rs"));
+        let [node, workers] = [of(&["dataplane"]), of(&["dataplane", "workers"])];
+        assert!(!node.has("fuzz-targets/src/node/workers.rs") && workers.has("fuzz-targets/src/node/workers.rs"));
+    }
+
+    /// Other modules of the folder export what is in this one, and do not name it.
+    #[test]
+    fn nodes_of_the_fuzz_target_do_not_name_those_of_several_workers() {
+        let (tree, module) = (Tree::of_repository().unwrap(), Path::new("crates").join(WORKERS.path));
+        let folder = module.parent().unwrap();
+        let files = tree.files.iter().filter(|file| Path::new(&file.path).parent() == Some(folder));
+        let named_by =
+            files.filter(|file| ["WorkersTarget", "workers"].iter().any(|name| words(&file.text).contains(*name)));
+        let named_by: Vec<_> = named_by.map(|file| Path::new(&file.path).strip_prefix(folder).unwrap()).collect();
+        assert_eq!(named_by, [Path::new("mod.rs"), Path::new("workers.rs")]);
+        let parent = tree.files.iter().find(|file| Path::new(&file.path) == folder.join("mod.rs")).unwrap();
+        let lines = parent.text.lines().filter(|line| words(line).contains("workers"));
+        assert_eq!(lines.collect::<Vec<_>>(), ["mod workers;", "pub use workers::WorkersTarget;"]);
     }
 
     fn words(text: &str) -> BTreeSet<String> {
@@ -243,7 +265,7 @@ mod tests {
                 assert!(is_own || !words(&file.text).contains("lifecycle"), "{}", file.path);
             }
         }
-        assert_eq!(named_by, LIFECYCLE.named_by.iter().copied().collect());
+        assert_eq!(named_by, LIFECYCLE.with.iter().copied().collect());
     }
 
     #[test]
