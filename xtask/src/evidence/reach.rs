@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A module that few of the programs have which have its folder: those with one of these crates. Its folder and its file
-/// are below crates/.
+/// A module that is in few of the programs which have its crate or folder: in those with one of these crates. Its
+/// folder and its file are below crates/.
 struct Module {
     path: &'static str,
     with: &'static [&'static str],
