@@ -26,9 +26,12 @@ import tempfile
 import threading
 import time
 
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
 from scapy.utils import PcapWriter, RawPcapReader
 
-from icrc import icrc, with_icrc
+from captures import bth, rocev2
+from icrc import icrc
 from stored import GOLDEN, asked, reported
 
 IMAGE = pathlib.Path(__file__).parents[2] / "labs" / "rxe"
@@ -221,9 +224,7 @@ class Case:
     verb = "write"
 
     def __init__(self, **values):
-        self.cnp_is_due = False
-        for name, value in values.items():
-            setattr(self, name, value)
+        vars(self).update(values)
 
     def loses(self, frame):
         return False
@@ -264,9 +265,7 @@ class Case:
 class Loss(Case):
     """The first packet of an opcode or with a PSN is lost: behind g1's end one of g1, before it one of g2."""
 
-    def __init__(self, psn=None, opcode=None, **values):
-        super().__init__(**values)
-        self.psn, self.opcode, self.is_done = psn, opcode, False
+    psn, opcode, is_done = None, None, False
 
     def loses(self, frame):
         is_it = not self.is_done and (frame.opcode == self.opcode or frame.psn == self.psn)
@@ -287,13 +286,9 @@ class Congestion(Case):
     def cnps(self, frame):
         if frame.psn != FIRST_PSN["g1"] + 1:
             return []
-        source, destination = (socket.inet_pton(socket.AF_INET6, HOSTS[name][0]) for name in ("g2", "g1"))
-        macs = (bytes.fromhex(HOSTS[name][1].replace(":", "")) for name in ("g1", "g2"))
-        bth = bytes([CNP, 0, 0xFF, 0xFF, 0]) + self.number.to_bytes(3, "big") + bytes(4)
-        udp = b"".join(value.to_bytes(2, "big") for value in (49443, 4791, 8 + len(bth) + 20, 0))
-        header = bytes([0x60, 0, 0, 0]) + (len(udp) + len(bth) + 20).to_bytes(2, "big") + bytes([17, 64])
-        packet = header + source + destination + udp + bth + bytes(16) + bytes(4)
-        return [Frame(b"".join(macs) + b"\x86\xdd" + with_icrc(packet))]
+        (destination, to), (source, by) = HOSTS["g1"], HOSTS["g2"]
+        packet = rocev2(IPv6(src=source, dst=destination), 49443, bth(CNP, self.number, 0), bytes(16))
+        return [Frame(bytes(Ether(dst=to, src=by, type=0x86DD)) + packet)]
 
 
 CASES = {
