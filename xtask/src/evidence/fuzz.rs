@@ -100,9 +100,8 @@ const CONTROL_PLANE: [Target; 2] = [
     Target { steps: 4, executions: 2_500_000, options: " -reload=0 -entropic=0", ..target("requests", CONTROLLER) },
 ];
 
-const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire"];
-const WORKERS: &[&str] =
-    &["fuzz-targets/src/node", CHOICES, "dataplane", "frame", "group", "testkit", "wire", "workers"];
+const NODE: &[&str] = &["fuzz-targets/src/node", CHOICES, "dataplane", "testkit"];
+const WORKERS: &[&str] = &["fuzz-targets/src/node", CHOICES, "testkit", "workers"];
 
 /// Whole nodes, whose state stays from input to input. Each is a job of its own, so that they may run side by side.
 const NODES: [Target; 2] = [

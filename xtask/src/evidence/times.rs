@@ -4,7 +4,6 @@ use super::job::{Job, Step};
 use super::jobs::{array, grouped, head, number, only, text};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::cmp::Ordering;
 use std::fmt::Write;
 
 pub(super) fn jobs() -> [Job; 7] {
@@ -148,21 +147,18 @@ fn of_packets(results: &[Value]) -> Result<String> {
     let rows = array(only(results)?, "")?;
     let place = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/working_set")?.to_owned(), number(row, "/routes")?));
     let case = |row: &Value| Ok::<_, anyhow::Error>((text(row, "/case")?.to_owned(), number(row, "/frame_octets")?));
-    let (mut sets, mut places, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut places, mut cases): (Vec<(String, f64)>, _) = (Vec::new(), Vec::new());
     for row in rows {
         let (place, case) = (place(row)?, case(row)?);
-        if !sets.contains(&place.0) {
-            sets.push(place.0.clone());
-        }
         if !places.contains(&place) {
-            places.push(place);
+            // Beside those of the same working set.
+            let last = places.iter().rposition(|(set, _)| *set == place.0);
+            places.insert(last.map_or(places.len(), |last| last + 1), place);
         }
         if !cases.contains(&case) {
             cases.push(case);
         }
     }
-    let order = |(set, routes): &(String, f64)| (sets.iter().position(|of| of == set), *routes);
-    places.sort_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal));
     let headings = places.iter().map(|(set, routes)| format!("{set}, {} routes", grouped(*routes)));
     let headings: Vec<String> = headings.collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
