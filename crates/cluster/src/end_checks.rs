@@ -5,6 +5,7 @@ use crate::checks::is_named;
 use crate::data_network::node_of;
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::World;
+use srdma_aggregation::Acknowledgements;
 use srdma_api::{Group, GroupState, Receiver, ReceiverState};
 use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
 use srdma_wire::{Instant, Psn};
@@ -97,14 +98,24 @@ impl World<'_> {
     fn has_lost_stream(&self, flow: usize, group: &Group) -> bool {
         let is_named =
             group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
-        let headend = headend_of(group);
-        let id = adapter::group_id(group.summary.id);
-        let workers = headend.map_or(&[][..], |headend| self.network.workers(self.testbed.nodes[headend]));
-        let state = adapter::owner(workers, id).and_then(|owner| owner.acknowledgements(id));
-        let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
+        let has_forwarded = self.headend_state(group).is_some_and(|state| state.highest_psn().is_some());
         // What was acknowledged while the API showed no group is not confirmed.
         let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
         is_named && !has_forwarded && has_completed
+    }
+
+    /// What a group's headend knows of its branches.
+    fn headend_state(&self, group: &Group) -> Option<&Acknowledgements> {
+        let id = adapter::group_id(group.summary.id);
+        let workers = self.network.workers(self.testbed.nodes[headend_of(group)?]);
+        adapter::owner(workers, id)?.acknowledgements(id)
+    }
+
+    /// Whether a group's headend has sent data that not all branches have acknowledged.
+    fn has_outstanding(&self, group: &Group) -> bool {
+        let Some(state) = self.headend_state(group) else { return false };
+        let is_behind = |highest: Psn| state.minimum_psn().is_none_or(|least| !least.is_after(highest));
+        state.highest_psn().is_some_and(is_behind)
     }
 
     /// Whether a member lacks data that its source has completed.
@@ -147,7 +158,9 @@ impl World<'_> {
             group.members.iter().partition(|member| self.is_member_dead(member.address));
         // Only what was sent shows that a receiver is dead.
         let state = &self.flows[flow];
-        let has_begun = state.confirmed > 0 && state.session.may_send && !state.is_over;
+        let is_attached = !self.is_source_severed(state.group, headend_of(group).unwrap_or_default());
+        let is_sending = state.session.may_send && !state.is_over && (is_attached || self.has_outstanding(group));
+        let has_begun = state.confirmed > 0 && is_sending;
         let differs = !self.differences(group).is_empty();
         if alive.is_empty() || !has_begun || self.has_lost_stream(flow, group) {
             return;
