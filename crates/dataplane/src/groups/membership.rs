@@ -51,10 +51,12 @@ impl Groups {
     ) -> Result<Unused, ConfigError> {
         match self.prepared.remove(&id) {
             Some(entry) if entry.epoch == epoch => {
-                let is_first = is_first && entry.headend.is_some() && self.find(id).is_none();
+                let is_headend = entry.headend.is_some();
+                let is_first = is_first && self.find(id).is_none();
                 let unused = self.add(entry, around.config.restarted, Owner::Controller, around)?;
                 if let Some(state) = self.slots.iter_mut().flatten().find(|state| state.entry.id == id) {
-                    state.awaits_first_psn |= is_first;
+                    // The next headend waits: what this one gets as another node of the tree has passed that one.
+                    state.awaits_first_psn = is_headend && (state.awaits_first_psn || is_first);
                 }
                 Ok(unused)
             }

@@ -210,6 +210,22 @@ fn a_new_group_begins_at_its_first_psn() {
     let mut changed = new();
     commit(&mut changed, 3, false);
     assert_eq!(changed.send(0, &data(140)).len(), 2, "it has lost the entry before, which was not the first");
+
+    // Another node becomes the headend, and begins; when this one is the headend again it goes on (D289).
+    let below_another = |record: &mut Record| {
+        let nodes = [("N5", "2001:db8:5::1", "5f00:0:5:e000::", None), ("N6", HEADEND, "5f00:0:6:e000::", Some(0))];
+        let edges = [("N1", EDGE, SID, Some(1)), ("N2", OTHER_EDGE, "5f00:0:2:e000::", Some(1))];
+        record.receivers.iter_mut().for_each(|receiver| receiver.edge = NodeIndex(receiver.edge.0 + 1));
+        record.tree = self::record(&[nodes, edges].concat(), record.receivers.clone()).tree;
+        record.epoch = 3;
+    };
+    let mut replaced = new();
+    commit(&mut replaced, 2, true);
+    replaced.apply(Command::PrepareGroup(Box::new(group(below_another).at(NodeIndex(1)).unwrap())));
+    replaced.apply(Command::CommitGroup { id: GroupId(1), epoch: 3, is_first: false });
+    assert!(!replaced.node.awaits_first_psn(GroupId(1)));
+    commit(&mut replaced, 4, false);
+    assert_eq!(replaced.send(0, &data(140)).len(), 2);
 }
 
 /// D26, MT-9-2: SEND and WRITE of the source are replicated; its other packets, and packets with a forged source, are
