@@ -194,6 +194,9 @@ impl Core {
         // Its eviction may have taken the place of its join.
         group.joining.retain(|newcomer| newcomer.address != address);
         group.reservations.remove(&address);
+        if let Some(lifecycle) = &mut group.lifecycle {
+            lifecycle.forget_ready(address);
+        }
         if let Some(member) = group.members.remove(&address) {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });

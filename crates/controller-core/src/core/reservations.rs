@@ -215,18 +215,17 @@ impl Core {
         let names: Vec<String> = expired.iter().map(Ipv6Addr::to_string).collect();
         let reason =
             format!("no report of {} within {limit_ms} ms that it is ready: it does not join", names.join(", "));
-        let Some(group) = self.groups.get_mut(&id) else { return };
-        if let Some(lifecycle) = &mut group.lifecycle {
+        let Some(group) = self.groups.get(&id) else { return };
+        let begun = group.lifecycle.as_ref().map(Lifecycle::joining).unwrap_or_default();
+        // Those whose join has not begun do not begin it when the others go.
+        let not_begun: Vec<Ipv6Addr> = expired.difference(&begun).copied().collect();
+        if !not_begun.is_empty() {
+            self.record_failure(id, &reason);
+            not_begun.into_iter().for_each(|address| self.delete_member(id, address));
+        }
+        if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
             lifecycle.expire(expired, &reason);
         }
         self.drive(id);
-        // Those whose join had not begun.
-        let Some(group) = self.groups.get(&id) else { return };
-        let left: Vec<Ipv6Addr> =
-            expired.iter().copied().filter(|address| group.members.contains_key(address)).collect();
-        if !left.is_empty() {
-            self.record_failure(id, &reason);
-            left.into_iter().for_each(|address| self.delete_member(id, address));
-        }
     }
 }

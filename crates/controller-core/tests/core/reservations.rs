@@ -254,3 +254,44 @@ fn a_reserved_receiver_leaves() {
     assert!(matches!(cluster.source(70), SourceOrder::Send { .. }));
     cluster.commit(|core| core.reserve(&admin(), 1, late, other, None)).unwrap();
 }
+
+/// Of two that fall silent, one has begun to join. The other does not begin when that one expires: the source would wait
+/// for a receiver that the group does not have.
+#[test]
+fn receivers_whose_reservations_expire_do_not_begin_to_join() {
+    let (first, second) = (receiver(2, 1), receiver(2, 2));
+    let mut cluster = running();
+    cluster.reserve(first).unwrap();
+    cluster.settle();
+    cluster.reserve(second).unwrap();
+    cluster.pass_with(300, &[(first, None), (second, None)]);
+    cluster.pass(JOIN_TIMEOUT_MS + 200);
+    assert_eq!((cluster.shown(first), cluster.shown(second)), (None, None));
+    cluster.source(60);
+    assert!(matches!(cluster.source(60), SourceOrder::Send { .. }), "nothing is waited for");
+    assert_eq!(cluster.group().summary.state, srdma_api::GroupState::Ready);
+}
+
+/// What a receiver has said that it is ready for is not said for a queue pair that joins later, though J is the same.
+#[test]
+fn readiness_ends_with_the_reservation() {
+    let late = receiver(2, 1);
+    let mut cluster = running();
+    cluster.reserve(late).unwrap();
+    assert_eq!(cluster.source(70), SourceOrder::Wait);
+    cluster.disconnect(2);
+    cluster.report(late, Some(70)).unwrap();
+    cluster.pass(DEAD_AFTER_MS + JOIN_TIMEOUT_MS + 200);
+    assert_eq!(cluster.shown(late), None);
+    cluster.connect(2);
+    cluster.settle();
+    cluster.reserve(late).unwrap();
+    cluster.source(70);
+    cluster.settle();
+    assert_eq!(cluster.report(late, None).unwrap(), ReceiverOrder::Reserved { psn: 70 });
+    cluster.settle();
+    assert!(!cluster.members().contains(&late));
+    cluster.report(late, Some(70)).unwrap();
+    cluster.settle();
+    assert!(cluster.members().contains(&late));
+}

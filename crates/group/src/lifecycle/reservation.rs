@@ -20,6 +20,11 @@ impl Lifecycle {
         }
     }
 
+    /// A newcomer is deleted: what it has said is not said for one that joins with the same address later.
+    pub fn forget_ready(&mut self, receiver: Ipv6Addr) {
+        self.ready.remove(&receiver);
+    }
+
     /// The newcomers that have not said that they are ready from J on, while the source is quiet at J for them.
     pub fn reserved(&self) -> BTreeSet<Ipv6Addr> {
         let Some(join) = self.quiet() else { return BTreeSet::new() };
