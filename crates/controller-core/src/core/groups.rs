@@ -92,7 +92,10 @@ impl Core {
     /// The next number that no group has, of any store that nodes report (D128).
     fn next_number(&self) -> Option<u32> {
         let mut numbers = self.site.last_group.checked_add(1)?..=u32::MAX;
-        numbers.find(|number| !self.foreign.has_number(*number) && !self.groups.contains_key(number))
+        numbers.find(|number| {
+            let is_former = self.successors.contains_key(number);
+            !is_former && !self.foreign.has_number(*number) && !self.groups.contains_key(number)
+        })
     }
 
     /// Adds a group to all indices.

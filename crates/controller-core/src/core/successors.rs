@@ -89,6 +89,11 @@ impl Core {
     /// Notes that a group resumes others. Of those that do, one is not being closed.
     pub(super) fn note_ancestors(&mut self, row: &GroupRow) {
         for ancestor in &row.ancestors {
+            // The last one begins to close when its successor is created.
+            let is_last = row.ancestors.last() == Some(ancestor);
+            if self.groups.get(ancestor).is_some_and(|group| !is_last && !is_former(group)) {
+                continue;
+            }
             let successor = self.successors.entry(*ancestor).or_insert(row.id);
             *successor = if row.is_closing { *successor } else { row.id };
         }
@@ -122,7 +127,8 @@ impl Core {
 
     /// Whether nodes may still have the group that a group resumes: it has the same Proxy Address.
     pub(super) fn awaits_predecessor(&self, group: &Group) -> bool {
-        group.lifecycle.is_none() && group.row.ancestors.iter().any(|former| self.groups.contains_key(former))
+        let mut ancestors = group.row.ancestors.iter().filter_map(|ancestor| self.groups.get(ancestor));
+        group.lifecycle.is_none() && ancestors.any(is_former)
     }
 
     /// A commit begins when the group that is resumed has gone.
@@ -145,4 +151,10 @@ impl Core {
         self.retry_creation(id, true);
         self.drive(id);
     }
+}
+
+/// Whether the group that has an ancestor's number is that ancestor: it is being closed. A store that is rebuilt does
+/// not know the numbers of groups that have gone, and may have given one to another group.
+fn is_former(group: &Group) -> bool {
+    group.row.is_closing
 }

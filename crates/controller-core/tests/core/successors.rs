@@ -216,3 +216,26 @@ fn another_tenant_neither_resumes_a_group_nor_finds_its_successor() {
     assert_eq!(kind(cluster.commit(|core| core.create_group(&other, None, resuming(2)))), ProblemType::UnknownGroup);
     assert_eq!(cluster.commit(|core| core.create_group(&own, None, resuming(2))).unwrap(), 3);
 }
+
+/// A store that is rebuilt does not know the numbers of groups that have gone: a group with the number of an ancestor is
+/// no reason to wait.
+#[test]
+fn a_group_with_the_number_of_an_ancestor_is_not_waited_for() {
+    let mut cluster = running();
+    let second = cluster.resume(1);
+    cluster.follow(second, receiver(1, 1));
+    cluster.install(second);
+    cluster.settle();
+    assert_eq!((cluster.state(1), cluster.state(second)), (None, Some(GroupState::Ready)));
+    cluster.rebuild(1);
+    let other = NewGroup { proxy: "2001:db8:cc::9".parse().ok(), ..new_group(OnFailure::Evict) };
+    let other = cluster.commit(|core| core.create_group(&admin(), None, other)).unwrap();
+    assert_eq!(other, 1);
+    cluster.pass(2 * DEAD_AFTER_MS);
+    assert_eq!(cluster.state(second), Some(GroupState::Ready));
+    let third = cluster.resume(second);
+    cluster.follow(third, receiver(1, 1));
+    cluster.install(third);
+    cluster.settle();
+    assert_eq!((cluster.state(second), cluster.state(third)), (None, Some(GroupState::Ready)));
+}
