@@ -47,6 +47,15 @@ pub(crate) struct Hop {
     pub(crate) is_down: bool,
 }
 
+/// Neighbours that a node reports otherwise than before.
+#[derive(Debug, Default)]
+pub(crate) struct LinkChanges {
+    /// It does not reach them any more.
+    pub(crate) down: Vec<Ipv6Addr>,
+    /// It reaches one again.
+    pub(crate) is_any_up: bool,
+}
+
 impl Network {
     /// Adds or replaces a node.
     pub(crate) fn put(&mut self, registration: &Registration, is_usable: bool) {
@@ -132,24 +141,26 @@ impl Network {
         }
     }
 
-    /// Sets the neighbours that a node reports as unreachable; returns those that it has not reported before. Only its
-    /// own links count.
-    pub(crate) fn set_unreachable(&mut self, loopback: Ipv6Addr, reported: &[Ipv6Addr]) -> Vec<Ipv6Addr> {
-        let Some(node) = self.nodes.get_mut(&loopback) else { return Vec::new() };
+    /// Sets the neighbours that a node reports as unreachable. Only its own links count.
+    pub(crate) fn set_unreachable(&mut self, loopback: Ipv6Addr, reported: &[Ipv6Addr]) -> LinkChanges {
+        let Some(node) = self.nodes.get_mut(&loopback) else { return LinkChanges::default() };
         let after: BTreeSet<Ipv6Addr> = reported.iter().copied().filter(|to| node.links.contains_key(to)).collect();
         let before = std::mem::replace(&mut node.unreachable, after.clone());
         for neighbour in before.symmetric_difference(&after) {
             self.connect(loopback, *neighbour);
             self.connect(*neighbour, loopback);
         }
-        after.difference(&before).copied().collect()
+        LinkChanges {
+            down: after.difference(&before).copied().collect(),
+            is_any_up: before.difference(&after).next().is_some(),
+        }
     }
 
-    /// The same beside those that it has reported.
+    /// The same beside those that it has reported; returns those that it had not.
     pub(crate) fn add_unreachable(&mut self, loopback: Ipv6Addr, reported: &[Ipv6Addr]) -> Vec<Ipv6Addr> {
         let Some(node) = self.nodes.get(&loopback) else { return Vec::new() };
         let all: Vec<Ipv6Addr> = node.unreachable.iter().chain(reported).copied().collect();
-        self.set_unreachable(loopback, &all)
+        self.set_unreachable(loopback, &all).down
     }
 
     /// Sets the hosts whose links to a node are down; returns whether they are others than before.

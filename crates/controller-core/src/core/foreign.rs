@@ -223,10 +223,20 @@ impl Core {
 
     /// A node has removed a group of this store and number.
     pub(super) fn foreign_removed(&mut self, node: Ipv6Addr, store: u64, group: u32) {
-        if let Some(foreign) = self.foreign.groups.get_mut(&(store, group)) {
+        let removed = self.foreign.groups.get_mut(&(store, group));
+        let proxy = removed.map(|foreign| {
             foreign.reports.remove(&node);
-        }
+            foreign.row.proxy
+        });
         self.forget_removed();
+        // The node has refused the entries of a group with this number or Proxy Address.
+        let owner = proxy.and_then(|proxy| self.proxies.get(&proxy).copied());
+        for id in BTreeSet::from_iter(owner.into_iter().chain([group])) {
+            if let Some(refused) = self.groups.get_mut(&id) {
+                refused.moves_tried = None;
+                self.drive(id);
+            }
+        }
     }
 
     /// Deletes the rows of groups whose removal was requested and that no node has, unless the number of one of this

@@ -138,13 +138,17 @@ impl Core {
             self.request_eviction(principal, loopback, request);
         }
         if let Some(status) = sync.status {
-            let down = self.network.set_unreachable(loopback, &status.unreachable);
+            let links = self.network.set_unreachable(loopback, &status.unreachable);
             let is_first = self.nodes.get(&loopback).is_some_and(|node| node.status.is_none());
             let lost_hosts = status.lost_hosts.clone();
             self.note_status(loopback, status);
             self.hosts_reported(loopback, &lost_hosts, is_first);
             self.note_arrears(loopback);
-            self.avoid_links(loopback, &down);
+            self.avoid_links(loopback, &links.down);
+            if links.is_any_up {
+                self.network_version += 1;
+                self.follow_hosts(loopback);
+            }
         }
         Ok(loopback)
     }
@@ -274,6 +278,7 @@ impl Core {
             self.note_reported_headends();
             self.reroute(loopback);
         }
+        self.note_reported_headends();
         self.evict_stalled();
         self.expire_reservations(since);
         self.delete_removed();

@@ -291,3 +291,47 @@ fn receivers_join_where_their_link_is_up() {
     cluster.pass(500);
     assert_eq!((at(&cluster, 1), at(&cluster, 2)), (BTreeSet::new(), [shared(1)].into()));
 }
+
+/// A move that no path led to is made when the links are up again: the node has registered before.
+#[test]
+fn a_move_is_tried_again_when_links_are_up() {
+    let mut cluster = cluster();
+    for neighbour in [4, 5] {
+        cluster.report_unreachable(neighbour, &[2]);
+    }
+    cluster.pass(500);
+    cluster.report_lost(1, &["2001:db8:d0::/64"]);
+    cluster.pass(500);
+    let failure = cluster.group().failure.unwrap_or_default();
+    assert!(failure.contains("no path to node N2"), "{failure}");
+    are_all_at(&mut cluster, 1);
+    for neighbour in [4, 5] {
+        cluster.report_unreachable(neighbour, &[]);
+    }
+    cluster.pass(500);
+    are_all_at(&mut cluster, 2);
+    assert_eq!(cluster.group().failure, None);
+}
+
+/// A node refuses a group whose number or Proxy Address another store's group has: the move is made when that is removed.
+#[test]
+fn a_move_is_tried_again_when_a_node_has_removed_another_group() {
+    let mut cluster = Cluster::of(described);
+    cluster.create(&[receiver(2, 1)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.start_with(std::collections::BTreeMap::new(), 2);
+    cluster.settle();
+    let remove = |cluster: &mut Cluster| cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
+    remove(&mut cluster);
+    cluster.settle();
+    cluster.create(&[shared(1), shared(2), receiver(3, 1)], OnFailure::Strict);
+    cluster.report_lost(1, &["2001:db8:d0::/64"]);
+    cluster.connect(2);
+    cluster.pass(500);
+    let failure = cluster.group().failure.unwrap_or_default();
+    assert!(failure.contains("group 1 is held for store 0000000000000001"), "{failure}");
+    are_all_at(&mut cluster, 1);
+    remove(&mut cluster);
+    cluster.pass(500);
+    are_all_at(&mut cluster, 2);
+}
