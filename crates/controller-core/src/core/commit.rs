@@ -58,6 +58,14 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
+        if let Some(group) = self.groups.get(&id).filter(|group| self.may_have_unknown_headend(group)) {
+            let source = group.row.request.source.address;
+            let text = format!(
+                "group {id}: source {source} is in `shared_hosts`, and fewer than two nodes have registered it with \
+                 this store: another one may have the group of a former store"
+            );
+            return Err(Refusal::new(ProblemType::NoPath, text));
+        }
         if let Some(node) = self.groups.get(&id).and_then(|group| self.unheard_headend(group)) {
             let name = self.network.name(node);
             let text = format!(

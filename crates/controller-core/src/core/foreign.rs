@@ -99,15 +99,14 @@ impl Foreign {
 }
 
 impl Core {
-    /// Notes the groups without a record whose headend has registered: each node that the source is attached to has, or
-    /// is dead, and not all of them are (D115, D289).
+    /// Notes the groups without a record whose headend has registered: one node that the source is attached to has, and
+    /// each other one has, or is fenced (D115, D289).
     pub(super) fn note_reported_headends(&mut self) {
-        let has_registered = |node: &Ipv6Addr| self.nodes.get(node).is_some_and(|node| node.session.is_some());
-        let is_dead = |node: &Ipv6Addr| self.nodes.get(node).is_some_and(|node| node.was_dead);
+        let has_registered = |node: Ipv6Addr| self.nodes.get(&node).is_some_and(|node| node.session.is_some());
         let is_reported = |id: &u32| {
             self.groups.get(id).is_none_or(|group| {
-                let nodes: Vec<Ipv6Addr> = self.network.attached_to(group.row.request.source.address).collect();
-                nodes.iter().any(has_registered) && nodes.iter().all(|node| has_registered(node) || is_dead(node))
+                let is_any_here = self.network.attached_to(group.row.request.source.address).any(has_registered);
+                is_any_here && self.unheard_headend(group).is_none() && !self.may_have_unknown_headend(group)
             })
         };
         let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_reported).collect();

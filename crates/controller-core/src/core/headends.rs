@@ -33,14 +33,27 @@ impl Core {
         is_headend && !self.settings.shared_hosts.is_empty() && self.next_headend(record, lifecycle).is_some()
     }
 
+    /// Whether a source that may be attached to two nodes has one that the store does not know: the store is new, or
+    /// older than the node's first registration, and the node may have an entry of a lost record. Only a lease bounds
+    /// the time for which it acts by that (D301).
+    pub(super) fn may_have_unknown_headend(&self, group: &Group) -> bool {
+        let source = group.row.request.source.address;
+        let is_shared = self.settings.shared_hosts.iter().any(|prefix| prefix.contains(source));
+        let is_over = self.settings.node_lease.is_some() && self.now.monotonic >= self.expects_until;
+        is_shared && !is_over && self.network.attached_to(source).count() < 2
+    }
+
     /// A node that may be the headend of a group which has no record, since the store may have been restored from
     /// before its first commit (D115, D137): it has not registered since the controller's start, and is not fenced.
     pub(super) fn unheard_headend(&self, group: &Group) -> Option<Ipv6Addr> {
         let source = group.row.request.source.address;
         let mut nodes = self.network.attached_to(source).filter(|_| group.is_restored);
+        // An older store may have a node as lost that has returned since.
+        let may_be_fenced = self.now.monotonic >= self.expects_until;
         nodes.find(|node| {
-            let is_connected = self.nodes.get(node).is_some_and(|node| node.session.is_some());
-            !is_connected && !self.is_out_of_service(*node)
+            let is_heard = self.nodes.get(node).is_some_and(|node| node.session.is_some());
+            let is_fenced = may_be_fenced && self.is_out_of_service(*node);
+            !is_heard && !is_fenced
         })
     }
 

@@ -7,6 +7,7 @@ use srdma_api::{
 };
 use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Time, Write};
 use srdma_group::{OnFailure, Policy};
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub(crate) struct Cluster {
     pub(crate) events: Vec<EventKind>,
     /// The registration of each node.
     describe: fn(u16) -> Registration,
+    pub(crate) settings: Settings,
 }
 
 pub(crate) struct Node {
@@ -120,11 +122,15 @@ pub(crate) fn restored(rows: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
     core.map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn settings() -> Settings {
+/// Hosts that two nodes have may be attached to both.
+fn settings(describe: fn(u16) -> Registration) -> Settings {
+    let all: Vec<Prefix> = (1..=6).flat_map(|number| describe(number).hosts).collect();
+    let is_shared = |prefix: &Prefix| all.iter().filter(|hosts| prefix.overlaps(**hosts)).count() > 1;
+    let shared_hosts = ["2001:db8:d0::/56", "2001:db8:aa::/64"].map(|prefix| prefix.parse().unwrap());
     Settings {
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
         node_lease: Some(Duration::from_millis(LEASE_MS)),
-        shared_hosts: vec!["2001:db8:d0::/56".parse().unwrap(), "2001:db8:aa::/64".parse().unwrap()],
+        shared_hosts: shared_hosts.into_iter().filter(is_shared).collect(),
         ..Settings::default()
     }
 }
@@ -135,10 +141,11 @@ impl Cluster {
     }
 
     pub(crate) fn of(describe: fn(u16) -> Registration) -> Self {
-        let core = Core::restore(settings(), None, &[], 1, None, Time::default()).unwrap();
+        let core = Core::restore(settings(describe), None, &[], 1, None, Time::default()).unwrap();
         let nodes = (1..=6).map(|number| (number, Node::new(&describe(number)))).collect();
         let (pipeline, rows, events) = (Pipeline::new(core), BTreeMap::new(), Vec::new());
-        let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, describe };
+        let settings = settings(describe);
+        let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, describe, settings };
         cluster.commit(|_| ());
         cluster.settle();
         cluster
@@ -173,7 +180,7 @@ impl Cluster {
     fn start(&mut self, rows: BTreeMap<String, Vec<u8>>, identity: u64, rebuilds: Option<u64>) {
         self.rows = rows;
         let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
-        let core = Core::restore(settings(), None, &state(&self.rows), identity, rebuilds, time).unwrap();
+        let core = Core::restore(self.settings.clone(), None, &state(&self.rows), identity, rebuilds, time).unwrap();
         self.pipeline = Pipeline::new(core);
         self.nodes.values_mut().for_each(|node| node.session = None);
         self.commit(|_| ());

@@ -1,9 +1,9 @@
 //! Sources that are attached to two nodes (D289): one of them is the headend at a time, and the other takes its place.
 
 use crate::cluster::*;
-use srdma_api::Registration;
+use srdma_api::{GroupState, Registration};
 use srdma_group::{NodeRole, OnFailure};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 const SOURCES: &str = "2001:db8:aa::/64";
@@ -285,4 +285,79 @@ fn a_lost_store_is_rebuilt_from_the_present_headend() {
     serves(&mut cluster, 6);
     assert_eq!(headends(&cluster), [6]);
     assert_eq!(cluster.entry(6).map(|entry| entry.role), Some(NodeRole::Transit));
+}
+
+/// The rows of a new store, to which only these nodes are connected.
+fn with_a_new_store(cluster: &mut Cluster, away: u16) {
+    cluster.disconnect(away);
+    cluster.start_with(BTreeMap::new(), 2);
+    cluster.settle();
+}
+
+fn open(cluster: &mut Cluster) {
+    cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
+    receivers().into_iter().for_each(|receiver| cluster.join(receiver).unwrap());
+}
+
+fn install(cluster: &mut Cluster) -> Result<(), String> {
+    let installed = cluster.commit(|core| core.commit_group(&admin(), 1, None)).map_err(|refusal| refusal.detail);
+    cluster.settle();
+    installed
+}
+
+/// D301: a node that the store does not know may have a group of a former store, and answer the source. With a lease
+/// that ends some time after the controller's start.
+#[test]
+fn a_first_commit_needs_to_know_both_nodes_of_the_source() {
+    let refusal = "group 1: source 2001:db8:aa::1 is in `shared_hosts`, and fewer than two nodes have registered it with \
+                   this store: another one may have the group of a former store";
+    for has_leases in [false, true] {
+        let mut cluster = Cluster::of(described);
+        cluster.settings.node_lease = cluster.settings.node_lease.filter(|_| has_leases);
+        with_a_new_store(&mut cluster, 5);
+        open(&mut cluster);
+        assert_eq!(install(&mut cluster), Err(refusal.to_owned()));
+        cluster.pass(2 * DEAD_AFTER_MS);
+        assert_eq!(install(&mut cluster), if has_leases { Ok(()) } else { Err(refusal.to_owned()) });
+        if !has_leases {
+            cluster.connect(5);
+            cluster.settle();
+            assert_eq!(install(&mut cluster), Ok(()));
+        }
+        cluster.pass(500);
+        assert_eq!(cluster.members(), receivers());
+    }
+}
+
+/// D115, D301: the store is from before the first commit, at which it did not know the node that is the headend since,
+/// or had it as lost.
+#[test]
+fn a_group_of_an_older_store_is_not_open_before_both_nodes_have_registered() {
+    for is_known in [false, true] {
+        let mut cluster = Cluster::of(described);
+        cluster.settings.node_lease = None;
+        if is_known {
+            cluster.disconnect(5);
+            cluster.pass(DEAD_AFTER_MS + 500);
+        } else {
+            with_a_new_store(&mut cluster, 5);
+        }
+        open(&mut cluster);
+        let backup = cluster.rows.clone();
+        cluster.connect(5);
+        cluster.settle();
+        assert_eq!(install(&mut cluster), Ok(()));
+        serves(&mut cluster, 5);
+        // No other node of the group reports what it has.
+        (1..=5).for_each(|node| cluster.disconnect(node));
+        cluster.start_with(backup, 2);
+        for _ in 0..3 {
+            cluster.pass(DEAD_AFTER_MS);
+            assert_eq!(cluster.group().summary.state, GroupState::Verifying, "{is_known}");
+        }
+        (1..=5).for_each(|node| cluster.connect(node));
+        cluster.pass(1000);
+        assert_eq!(cluster.group().summary.state, GroupState::Ready, "{is_known}");
+        serves(&mut cluster, 5);
+    }
 }
