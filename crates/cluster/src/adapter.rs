@@ -6,6 +6,7 @@
 //! ```
 
 use crate::phase::Phase;
+use crate::schedule::Schedule;
 use srdma_agent::{Agent, Plan};
 use srdma_aggregation::BranchIndex;
 use srdma_api::{
@@ -122,13 +123,14 @@ fn operator() -> Principal {
 /// Lease of nodes (D122): the longest for that timeout.
 pub(crate) const NODE_LEASE_NS: u64 = 2_500_000_000;
 
-pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings {
+pub(crate) fn settings(without: Option<Safeguard>, schedule: &Schedule) -> Settings {
+    let sources = schedule.second_headend.map(|_| address::sources());
     Settings {
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
-        node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
+        node_lease: schedule.has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         join_timeout: Duration::from_nanos(JOIN_TIMEOUT_NS),
-        shared_hosts: vec![address::shared_receivers(), address::sources()],
+        shared_hosts: sources.into_iter().chain([address::shared_receivers()]).collect(),
         without,
         ..Settings::default()
     }
@@ -279,6 +281,12 @@ pub(crate) fn shown_receiver(core: &Core, id: u32, address: Ipv6Addr) -> Option<
 
 pub(crate) fn shown_state(core: &Core, id: u32) -> Option<GroupState> {
     core.group_state(id)
+}
+
+/// The names of the nodes that the API shows as drained.
+pub(crate) fn drained_nodes(core: &Core) -> Vec<String> {
+    let shown = core.nodes(&operator(), None, None).map(|page| page.nodes).unwrap_or_default();
+    shown.into_iter().filter(|node| node.is_drained).map(|node| node.name).collect()
 }
 
 /// Whether the API shows a node as alive.

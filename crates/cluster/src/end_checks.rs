@@ -74,7 +74,8 @@ impl World<'_> {
         // A failure that names a receiver says why it stops the group, if it is so (D131).
         let is_behind = |member: &Receiver| self.has_missed(flow, member) || self.has_lost_position(flow, id, member);
         let is_named = |member: &Receiver| names_receiver(&group, member.address) && is_behind(member);
-        let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
+        let is_excused = |member: &Receiver| is_back(member) || is_named(member) || self.is_cut_off(&group, member);
+        let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_excused(member);
         let is_blocked = group.members.iter().any(is_blocked);
         let differs = !self.differences(&group).is_empty();
         // A restored store may have a group that its application has ended.
@@ -141,6 +142,13 @@ impl World<'_> {
             })
     }
 
+    /// Whether a member has lost its link to its edge, and `failure` says that no path leads to its other one.
+    fn is_cut_off(&self, group: &Group, member: &Receiver) -> bool {
+        let Some(receiver) = self.testbed.receiver_of(member.address) else { return false };
+        let has_no_path = group.failure.as_ref().is_some_and(|failure| failure.contains("no path to node"));
+        has_no_path && self.is_severed(receiver, self.edge_of(group, receiver))
+    }
+
     /// Octets that a member has without a gap.
     fn octets_of_member(&self, flow: usize, member: &Receiver) -> Option<u64> {
         let (state, receiver) = (&self.flows[flow], self.testbed.receiver_of(member.address)?);
@@ -162,7 +170,8 @@ impl World<'_> {
         let is_sending = state.session.may_send && !state.is_over && (is_attached || self.has_outstanding(group));
         let has_begun = state.confirmed > 0 && is_sending;
         let differs = !self.differences(group).is_empty();
-        if alive.is_empty() || !has_begun || self.has_lost_stream(flow, group) {
+        let is_any_left = alive.iter().any(|member| member.state == ReceiverState::Member);
+        if !is_any_left || !has_begun || self.has_lost_stream(flow, group) {
             return;
         }
         for member in dead.iter().filter(|member| member.state == ReceiverState::Member) {

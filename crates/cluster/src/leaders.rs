@@ -31,7 +31,7 @@ impl World<'_> {
         self.starts += 1;
         let run = self.starts;
         let identity = Identity { new: self.rng.below(1 << 62) + 1, rebuilds: std::mem::take(&mut self.rebuilds) };
-        let settings = adapter::settings(self.testbed.without, self.schedule.has_leases);
+        let settings = adapter::settings(self.testbed.without, self.schedule);
         let mut out = Vec::new();
         match Controller::start(&self.store.state(), identity, settings, run, now, self.clock_ms, &mut out) {
             Ok(mut controller) => {

@@ -3,11 +3,11 @@
 
 use crate::adapter::{self, ForeignGroup, Reply, Request};
 use crate::controller::{Caller, Party};
-use crate::data_network::name_of;
+use crate::data_network::{name_of, node_of};
 use crate::world::{Task, World};
 use srdma_chaos::address;
 use srdma_random::Stream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Interval between two looks at the foreign groups.
 const INTERVAL_NS: u64 = 500_000_000;
@@ -27,11 +27,14 @@ pub(crate) struct Operator {
     decisions: BTreeMap<(u64, u32), u32>,
     /// The foreign group of the outstanding adoption.
     adopts: Option<(u64, u32)>,
+    /// The nodes that are to be drained.
+    drained: BTreeSet<usize>,
 }
 
 impl Operator {
     pub(crate) fn new(seed: u64) -> Self {
-        Operator { rng: Stream::new(seed, "cluster operator"), decisions: BTreeMap::new(), adopts: None }
+        let rng = Stream::new(seed, "cluster operator");
+        Operator { rng, decisions: BTreeMap::new(), adopts: None, drained: BTreeSet::new() }
     }
 }
 
@@ -39,6 +42,7 @@ impl World<'_> {
     /// Adopts or removes each foreign group: seldom while faults occur, and always some time after the last.
     pub(crate) fn operate(&mut self) {
         self.tasks.push(self.now().after_ns(INTERVAL_NS), 0, Task::Operate);
+        self.release_drained();
         let Some(controller) = &self.controller else { return };
         let groups = adapter::foreign_groups(controller.core());
         let is_over = self.now() >= self.faults_end().after_ns(PATIENCE_NS);
@@ -86,7 +90,24 @@ impl World<'_> {
 
     /// The operator drains a node, or admits it again, if the controller runs.
     pub(crate) fn drain(&mut self, node: usize, on: bool) {
+        if on {
+            self.operator.drained.insert(node);
+        } else {
+            self.operator.drained.remove(&node);
+        }
         self.request_of_operator(Request::Drain { name: name_of(node), on });
+    }
+
+    /// The operator admits nodes again that are still drained: the request was lost, or a restoration has brought the
+    /// drain back.
+    fn release_drained(&mut self) {
+        let Some(controller) = &self.controller else { return };
+        let drained = adapter::drained_nodes(controller.core()).into_iter().filter_map(|name| node_of(&name));
+        let left: Vec<usize> = drained.filter(|node| !self.operator.drained.contains(node)).collect();
+        for node in left {
+            self.faults.note(self.now());
+            self.drain(node, false);
+        }
     }
 
     fn request_of_operator(&mut self, request: Request) {

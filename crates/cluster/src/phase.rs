@@ -84,7 +84,7 @@ pub const EXCLUDED: [(&str, Phase, &str); 4] = [
     ("controller crash", Phase::Down, "no controller runs that could crash"),
     ("leader deposed", Phase::Down, "no controller leads"),
     ("etcd cut", Phase::Down, "no controller leads"),
-    ("drain", Phase::Down, "a request of the operator that is not answered is not repeated"),
+    ("drain", Phase::Down, "a request of the operator to drain a node that is not answered is not repeated"),
 ];
 
 /// An event waits for its phase no longer than this: detection of a dead node, and what comes before and follows it.
