@@ -60,7 +60,7 @@ impl<P> Repair<P> {
             return Arrival { psn, ack_request, kind: ArrivalKind::Passing, is_for_all: true };
         }
         let received = self.received.get_or_insert(Received::nothing_before(psn));
-        received.note(now, psn);
+        let goes_back = received.note(now, psn);
         let kind = match psn.serial_cmp(received.expected) {
             Ordering::Equal => ArrivalKind::InOrder,
             _ if known_minimum(acks).is_some_and(|minimum| psn.is_before(minimum)) => ArrivalKind::Below,
@@ -70,6 +70,9 @@ impl<P> Repair<P> {
                 (None, Ordering::Less | Ordering::Equal) => ArrivalKind::Refill,
             },
         };
+        if let (true, ArrivalKind::Held { .. }) = (goes_back, kind) {
+            self.pass_over_gap(psn);
+        }
         let is_for_all = kind == ArrivalKind::InOrder && self.not_level == 0;
         Arrival { psn, ack_request, kind, is_for_all }
     }
@@ -308,12 +311,13 @@ impl Received {
         Received { expected: psn, end: psn, previous: None, pass_highest: psn, at: Instant::ZERO }
     }
 
-    /// A packet has come.
+    /// A packet has come. Returns whether it begins a pass: the data have gone back to it.
     #[inline]
-    fn note(&mut self, now: Instant, psn: Psn) {
+    fn note(&mut self, now: Instant, psn: Psn) -> bool {
         let goes_back = self.previous.is_none_or(|previous| !psn.is_after(previous));
         self.pass_highest = if goes_back { psn } else { self.pass_highest.serial_max(psn) };
         self.previous = Some(psn);
         self.at = now;
+        goes_back
     }
 }

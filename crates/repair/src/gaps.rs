@@ -7,7 +7,7 @@ use crate::request::Request;
 use srdma_aggregation::{Acknowledgements, BranchIndex, Response, Rule, Syndrome, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 
-/// Requests for one PSN, after which it is given up: no node above has it any more.
+/// Requests for one PSN, after which it is given up: no node above has it any more, or the source has completed it.
 const MOST_REQUESTS: u8 = 3;
 /// Runs of missing PSNs that are requested at once.
 const MOST_RUNS: usize = 4;
@@ -18,7 +18,7 @@ pub(crate) struct Gap {
     pub(crate) psn: Psn,
     /// When it became the lowest.
     pub(crate) since: Instant,
-    /// Requests that were sent since.
+    /// Requests that were sent since; below the source, times that it went back to a PSN behind this one.
     pub(crate) requests: u8,
     /// When the next is due; never for a gap that is given up.
     pub(crate) request_at: Instant,
@@ -170,6 +170,20 @@ impl<P> Repair<P> {
             self.request(now, first, end, effects);
         }
         self.requested = was_requested;
+    }
+
+    /// The source has gone back to a PSN, which is in the buffer. If it does not go back to a gap that it was sent a NAK
+    /// for, again and again, it has completed that (D158).
+    #[cold]
+    pub(crate) fn pass_over_gap(&mut self, psn: Psn) {
+        let is_reported = !self.rules.parent_repairs && self.nak_sent.is_some();
+        let Some(gap) = self.gap.as_mut().filter(|gap| is_reported && gap.psn.is_before(psn)) else { return };
+        gap.requests += 1;
+        if gap.requests >= MOST_REQUESTS {
+            gap.requests = 0;
+            let psn = gap.psn;
+            self.give_up(psn);
+        }
     }
 
     /// The first runs of missing PSNs, each with the PSN after its last.

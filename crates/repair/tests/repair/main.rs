@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod completed;
 mod damaged;
 mod epochs;
 mod long_round_trip;
