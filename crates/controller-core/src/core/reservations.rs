@@ -204,7 +204,14 @@ impl Core {
                 expired.insert(*address);
             }
         }
-        if pending.is_empty() {
+        // One whose join is in progress waits again if that is postponed.
+        let has_joined = |address: &Ipv6Addr| {
+            group.record.iter().flat_map(|record| &record.receivers).any(|receiver| receiver.address == *address)
+        };
+        let may_wait = |(address, member): (&Ipv6Addr, &MemberRow)| {
+            member.in_two_steps && !member.is_leaving && !has_joined(address)
+        };
+        if !group.members.iter().any(may_wait) {
             self.reserving.remove(&id);
         }
         if self.settings.without == Some(Safeguard::ReservationsExpire) { BTreeSet::new() } else { expired }

@@ -295,3 +295,19 @@ fn readiness_ends_with_the_reservation() {
     cluster.settle();
     assert!(cluster.members().contains(&late));
 }
+
+/// A receiver dies while its join is in progress, and that is postponed since its edge is lost: its reservation ends.
+#[test]
+fn a_receiver_that_dies_within_its_join_is_forgotten() {
+    let late = receiver(1, 2);
+    let mut cluster = running();
+    cluster.reserve(late).unwrap();
+    assert_eq!(cluster.source(70), SourceOrder::Wait);
+    cluster.disconnect(1);
+    cluster.report(late, Some(70)).unwrap();
+    for _ in 0..60 {
+        cluster.pass(100);
+        cluster.source(70);
+    }
+    assert_eq!(cluster.shown(late), None);
+}
