@@ -58,6 +58,10 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
+        // Nodes have registered since with a group of another store, by which one may answer the source.
+        if let Some(proxy) = self.groups.get(&id).and_then(|group| group.row.request.proxy) {
+            self.check_free("proxy", proxy)?;
+        }
         if let Some(group) = self.groups.get(&id).filter(|group| self.may_have_unknown_headend(group)) {
             let source = group.row.request.source.address;
             let text = format!(

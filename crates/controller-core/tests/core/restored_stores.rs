@@ -1,7 +1,7 @@
 //! Stores that are lost, restored from a backup, or replaced by another one (D97, D98).
 
 use crate::cluster::*;
-use srdma_api::{EventKind, GroupState, SourceOrder, SourceReport};
+use srdma_api::{EventKind, GroupState, ProblemType, SourceOrder, SourceReport};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -560,4 +560,25 @@ fn rows_under_other_keys_are_refused() {
         assert_eq!(moved(&from, &to), Err(format!("the store's row {to} is damaged: expected the key {from}")));
     }
     assert_eq!(moved(&node, &node), Ok(()));
+}
+
+/// Nodes that register after the creation of a group have another store's group with its Proxy Address: one of them may
+/// answer the source by that.
+#[test]
+fn a_group_whose_proxy_address_another_store_has_is_not_committed() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1)], OnFailure::Strict);
+    cluster.start_with(BTreeMap::new(), 2);
+    cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
+    cluster.join(receiver(2, 1)).unwrap();
+    cluster.settle();
+    let install = |cluster: &mut Cluster| cluster.commit(|core| core.commit_group(&admin(), 1, None));
+    let refused = install(&mut cluster).unwrap_err();
+    let text = "proxy 2001:db8:cc::1 is the Proxy Address of group 1 of store 0000000000000001, which nodes have";
+    assert_eq!((refused.kind, &*refused.detail), (ProblemType::AddressInUse, text));
+    cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
+    cluster.settle();
+    install(&mut cluster).unwrap();
+    cluster.settle();
+    assert_eq!((cluster.members(), cluster.acknowledged()), ([receiver(2, 1)].into(), [receiver(2, 1)].into()));
 }
