@@ -172,8 +172,8 @@ impl<P> Repair<P> {
         self.requested = was_requested;
     }
 
-    /// The source has gone back to a PSN, which is in the buffer. If it does not go back to a gap that it was sent a NAK
-    /// for, again and again, it has completed that (D158).
+    /// The source has gone back to a PSN, which is in the buffer. If it does not go back to a gap that it was sent a
+    /// NAK for, again and again, it has completed that (D158).
     #[cold]
     pub(crate) fn pass_over_gap(&mut self, psn: Psn) {
         let is_reported = !self.rules.parent_repairs && self.nak_sent.is_some();
