@@ -100,9 +100,19 @@ impl World<'_> {
         let is_named =
             group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
         let has_forwarded = self.headend_state(group).is_some_and(|state| state.highest_psn().is_some());
+        let waits = self.awaits_first_psn(group);
         // What was acknowledged while the API showed no group is not confirmed.
         let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
-        is_named && !has_forwarded && has_completed
+        is_named && (waits || !has_forwarded) && has_completed
+    }
+
+    /// Whether a group's headend forwards nothing before the first PSN: what it has as a branch of a lost record does
+    /// not count.
+    fn awaits_first_psn(&self, group: &Group) -> bool {
+        let Some(headend) = headend_of(group) else { return false };
+        let id = adapter::group_id(group.summary.id);
+        let owner = adapter::owner(self.network.workers(self.testbed.nodes[headend]), id);
+        owner.is_some_and(|owner| owner.awaits_first_psn(id))
     }
 
     /// What a group's headend knows of its branches.

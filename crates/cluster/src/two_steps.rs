@@ -7,7 +7,7 @@ use crate::adapter::{self, Reply, Request};
 use crate::controller::{Caller, PERIOD_NS, Party};
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::{CHECK_INTERVAL_NS, World};
-use srdma_api::{ReceiverOrder, ReceiverReport, ReceiverState};
+use srdma_api::{GroupState, ReceiverOrder, ReceiverReport, ReceiverState};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
@@ -77,6 +77,10 @@ impl World<'_> {
         let mut reserved = Reservations::new();
         for flow in 0..self.flows.len() {
             let Some(group) = self.view(flow).filter(|_| self.controller.is_some()) else { continue };
+            // Nothing goes on in it, whether its source waits or not.
+            if group.summary.state == GroupState::Stopped {
+                continue;
+            }
             for member in &group.members {
                 let Some(receiver) = self.testbed.receiver_of(member.address) else { continue };
                 if let Some(psn) = member.reserved_psn.filter(|_| member.awaits_ready && group.summary.epoch > 0) {

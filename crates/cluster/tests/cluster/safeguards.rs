@@ -15,8 +15,8 @@ const FIRST_OF_VERSION_6: &[(Safeguard, u64, ViolationKind)] = &[
 /// The same in version 5 of schedules, where receivers join in one step.
 const FIRST_OF_VERSION_5: &[(Safeguard, u64, ViolationKind)] = &[
     (Safeguard::LostNodesAwaited, 1207, ViolationKind::Safety),
-    (Safeguard::EntriesNamed, 4, ViolationKind::NotAsShown),
-    (Safeguard::EntriesNamed, 142, ViolationKind::Safety),
+    (Safeguard::EntriesNamed, 105, ViolationKind::NotAsShown),
+    (Safeguard::EntriesNamed, 199, ViolationKind::Safety),
     (Safeguard::OldEntriesReplaced, 33, ViolationKind::NotAsShown),
     (Safeguard::ListsInRecord, 1834, ViolationKind::Unawaited),
     (Safeguard::SilentSinceStart, 2, ViolationKind::NotAsShown),
