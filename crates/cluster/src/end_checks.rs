@@ -190,7 +190,9 @@ impl World<'_> {
             let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
             let is_named = edge.is_some_and(|edge| is_named(group, edge));
             let parent = edge.and_then(|edge| parent_of(group, edge));
-            let is_watched = parent.is_some_and(|parent| self.is_heard(parent) && !self.differs(group, parent));
+            let is_watched = parent.is_some_and(|parent| {
+                self.is_heard(parent) && !self.differs(group, parent) && !self.is_below_dead(group, parent)
+            });
             // No data come to its edge that would show it, or no node sees that it does not respond (D99).
             if (is_edge_dead && is_named && !is_watched) || (!is_edge_dead && differs) {
                 continue;
@@ -203,6 +205,12 @@ impl World<'_> {
             let text = format!("flow {flow}: {} is dead and still a member", member.address);
             self.violation(ViolationKind::Eviction, finding, flow, text);
         }
+    }
+
+    /// Whether a node above another one in a group's tree is dead for good: no data come to it.
+    fn is_below_dead(&self, group: &Group, node: usize) -> bool {
+        let mut above = std::iter::successors(parent_of(group, node), |node| parent_of(group, *node));
+        above.any(|node| self.faults.is_dead(node))
     }
 
     /// Whether a receiver or its edge is dead for good.

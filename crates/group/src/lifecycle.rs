@@ -191,6 +191,12 @@ impl Lifecycle {
         self.phase == Phase::Steady && !self.members.values().any(is_returning)
     }
 
+    /// Whether a change in progress, or one that waits, may lead around a node: joins and evictions do not.
+    pub fn may_reroute(&self) -> bool {
+        let is_other = |wanted: &Wanted| !matches!(wanted, Wanted::Join { .. } | Wanted::Evict(_));
+        !self.is_between_changes() || self.waiting.in_order().any(|(_, wanted)| is_other(wanted))
+    }
+
     /// Whether the group is closed: no order follows.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed

@@ -71,7 +71,7 @@ impl Core {
         let nodes = record.tree.nodes();
         let lost = nodes.iter().find(|one| one.loopback == node)?;
         // A change in progress may lead around a node that replicates.
-        let may_move = || group.lifecycle.as_ref().is_none_or(|lifecycle| !lifecycle.is_steady());
+        let may_move = || group.lifecycle.as_ref().is_none_or(|lifecycle| lifecycle.may_reroute());
         if lost.role.replicates() && may_move() {
             return None;
         }

@@ -96,3 +96,16 @@ fn a_dead_bud_node_costs_its_own_receivers() {
     cluster.pass(5_000);
     assert_eq!(cluster.members(), [receiver(6, 1), receiver(1, 1), receiver(2, 1)].into());
 }
+
+/// A join that waits for it leads around nothing: it does not prevent that.
+#[test]
+fn a_join_at_a_dead_bud_node_delays_no_eviction() {
+    let mut cluster = Cluster::of(bud_node);
+    cluster.create(&everywhere(), OnFailure::Evict);
+    cluster.join(receiver(4, 2)).unwrap();
+    cluster.disconnect(4);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    cluster.report_lag(6, 4, 10, 5);
+    cluster.pass(5_000);
+    assert_eq!(cluster.members(), [receiver(6, 1), receiver(1, 1), receiver(2, 1)].into());
+}
