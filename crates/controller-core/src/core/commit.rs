@@ -62,20 +62,7 @@ impl Core {
         if let Some(proxy) = self.groups.get(&id).and_then(|group| group.row.request.proxy) {
             self.check_free("proxy", proxy)?;
         }
-        if let Some(group) = self.groups.get(&id).filter(|group| self.may_have_unknown_headend(group)) {
-            let source = group.row.request.source.address;
-            let text = format!(
-                "group {id}: source {source} is in `shared_hosts`, and fewer than two nodes have registered it with \
-                 this store: another one may have the group of a former store"
-            );
-            return Err(Refusal::new(ProblemType::NoPath, text));
-        }
-        if let Some(node) = self.groups.get(&id).and_then(|group| self.unheard_headend(group)) {
-            let name = self.network.name(node);
-            let text = format!(
-                "group {id}: the source is attached to node {name} as well, which has not registered since the \
-                 controller's start: it may have the group"
-            );
+        if let Some(text) = self.groups.get(&id).and_then(|group| self.other_headend(group)) {
             return Err(Refusal::new(ProblemType::NoPath, text));
         }
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;

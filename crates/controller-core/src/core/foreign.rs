@@ -106,7 +106,7 @@ impl Core {
         let is_reported = |id: &u32| {
             self.groups.get(id).is_none_or(|group| {
                 let is_any_here = self.network.attached_to(group.row.request.source.address).any(has_registered);
-                is_any_here && self.unheard_headend(group).is_none() && !self.may_have_unknown_headend(group)
+                is_any_here && self.other_headend(group).is_none()
             })
         };
         let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_reported).collect();

@@ -93,8 +93,8 @@ impl Core {
     fn next_number(&self) -> Option<u32> {
         let mut numbers = self.site.last_group.checked_add(1)?..=u32::MAX;
         numbers.find(|number| {
-            let is_former = self.successors.contains_key(number);
-            !is_former && !self.foreign.has_number(*number) && !self.groups.contains_key(number)
+            let is_ancestor = self.successors.contains_key(number);
+            !is_ancestor && !self.foreign.has_number(*number) && !self.groups.contains_key(number)
         })
     }
 

@@ -33,24 +33,37 @@ impl Core {
         is_headend && !self.settings.shared_hosts.is_empty() && self.next_headend(record, lifecycle).is_some()
     }
 
+    /// Why a node may be the headend of a group which has no record, and answer the source by one that the store has
+    /// lost: the store does not know it (D301), or it has not registered since the controller's start (D115, D137).
+    pub(super) fn other_headend(&self, group: &Group) -> Option<String> {
+        let (id, source) = (group.row.id, group.row.request.source.address);
+        if self.may_have_unknown_headend(source) {
+            return Some(format!(
+                "group {id}: source {source} is in `shared_hosts`, and fewer than two nodes have registered it with \
+                 this store: another one may have the group of a former store"
+            ));
+        }
+        let node = self.unheard_headend(source).filter(|_| group.is_restored)?;
+        let name = self.network.name(node);
+        Some(format!(
+            "group {id}: the source is attached to node {name} as well, which has not registered since the \
+             controller's start: it may have the group"
+        ))
+    }
+
     /// Whether a source that may be attached to two nodes has one that the store does not know: the store is new, or
-    /// older than the node's first registration, and the node may have an entry of a lost record. Only a lease bounds
-    /// the time for which it acts by that (D301).
-    pub(super) fn may_have_unknown_headend(&self, group: &Group) -> bool {
-        let source = group.row.request.source.address;
+    /// older than the node's first registration. Only a lease bounds the time for which it acts by a lost record.
+    fn may_have_unknown_headend(&self, source: Ipv6Addr) -> bool {
         let is_shared = self.settings.shared_hosts.iter().any(|prefix| prefix.contains(source));
         let is_over = self.settings.node_lease.is_some() && self.now.monotonic >= self.expects_until;
         is_shared && !is_over && self.network.attached_to(source).count() < 2
     }
 
-    /// A node that may be the headend of a group which has no record, since the store may have been restored from
-    /// before its first commit (D115, D137): it has not registered since the controller's start, and is not fenced.
-    pub(super) fn unheard_headend(&self, group: &Group) -> Option<Ipv6Addr> {
-        let source = group.row.request.source.address;
-        let mut nodes = self.network.attached_to(source).filter(|_| group.is_restored);
+    /// A node of a source that has not registered since the controller's start, and is not fenced.
+    fn unheard_headend(&self, source: Ipv6Addr) -> Option<Ipv6Addr> {
         // An older store may have a node as lost that has returned since.
         let may_be_fenced = self.now.monotonic >= self.expects_until;
-        nodes.find(|node| {
+        self.network.attached_to(source).find(|node| {
             let is_heard = self.nodes.get(node).is_some_and(|node| node.session.is_some());
             let is_fenced = may_be_fenced && self.is_out_of_service(*node);
             !is_heard && !is_fenced

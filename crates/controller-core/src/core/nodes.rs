@@ -275,7 +275,6 @@ impl Core {
             self.network_version += 1;
             self.lose(loopback);
             self.resolve_without(loopback);
-            self.note_reported_headends();
             self.reroute(loopback);
         }
         self.note_reported_headends();

@@ -41,6 +41,7 @@ pub(crate) struct Cluster {
     pub(crate) events: Vec<EventKind>,
     /// The registration of each node.
     describe: fn(u16) -> Registration,
+    /// Of the next start.
     pub(crate) settings: Settings,
 }
 
@@ -141,10 +142,10 @@ impl Cluster {
     }
 
     pub(crate) fn of(describe: fn(u16) -> Registration) -> Self {
-        let core = Core::restore(settings(describe), None, &[], 1, None, Time::default()).unwrap();
+        let settings = settings(describe);
+        let core = Core::restore(settings.clone(), None, &[], 1, None, Time::default()).unwrap();
         let nodes = (1..=6).map(|number| (number, Node::new(&describe(number)))).collect();
         let (pipeline, rows, events) = (Pipeline::new(core), BTreeMap::new(), Vec::new());
-        let settings = settings(describe);
         let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, describe, settings };
         cluster.commit(|_| ());
         cluster.settle();
@@ -349,13 +350,24 @@ impl Cluster {
 
     /// The same with other settings.
     pub(crate) fn create_as(&mut self, group: NewGroup, receivers: &[Ipv6Addr]) {
+        self.open(group, receivers);
+        self.commit_group().unwrap();
+    }
+
+    /// Creates group 1 with these receivers.
+    pub(crate) fn open(&mut self, group: NewGroup, receivers: &[Ipv6Addr]) {
         let group = self.commit(|core| core.create_group(&admin(), None, group)).unwrap();
         assert_eq!(group, 1);
         for receiver in receivers {
             self.join(*receiver).unwrap();
         }
-        self.commit(|core| core.commit_group(&admin(), 1, None)).unwrap();
+    }
+
+    /// Commits it.
+    pub(crate) fn commit_group(&mut self) -> Result<(), Refusal> {
+        let committed = self.commit(|core| core.commit_group(&admin(), 1, None));
         self.settle();
+        committed
     }
 
     pub(crate) fn join(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {

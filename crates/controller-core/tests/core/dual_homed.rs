@@ -3,7 +3,7 @@
 use crate::cluster::*;
 use srdma_api::{NodeOrder, Registration};
 use srdma_group::OnFailure;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// The hosts of 2001:db8:d0::/64 are attached to N1 and N2, beside those of each edge.
@@ -319,7 +319,7 @@ fn a_move_is_tried_again_when_a_node_has_removed_another_group() {
     let mut cluster = Cluster::of(described);
     cluster.create(&[receiver(2, 1)], OnFailure::Strict);
     cluster.disconnect(2);
-    cluster.start_with(std::collections::BTreeMap::new(), 2);
+    cluster.start_with(BTreeMap::new(), 2);
     cluster.settle();
     let remove = |cluster: &mut Cluster| cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
     remove(&mut cluster);

@@ -287,22 +287,19 @@ fn a_lost_store_is_rebuilt_from_the_present_headend() {
     assert_eq!(cluster.entry(6).map(|entry| entry.role), Some(NodeRole::Transit));
 }
 
-/// The rows of a new store, to which only these nodes are connected.
-fn with_a_new_store(cluster: &mut Cluster, away: u16) {
+/// The controller starts with a new store while a node is away.
+fn start_anew(cluster: &mut Cluster, away: u16) {
     cluster.disconnect(away);
     cluster.start_with(BTreeMap::new(), 2);
     cluster.settle();
 }
 
 fn open(cluster: &mut Cluster) {
-    cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
-    receivers().into_iter().for_each(|receiver| cluster.join(receiver).unwrap());
+    cluster.open(new_group(OnFailure::Strict), &receivers().into_iter().collect::<Vec<_>>());
 }
 
 fn install(cluster: &mut Cluster) -> Result<(), String> {
-    let installed = cluster.commit(|core| core.commit_group(&admin(), 1, None)).map_err(|refusal| refusal.detail);
-    cluster.settle();
-    installed
+    cluster.commit_group().map_err(|refusal| refusal.detail)
 }
 
 /// D301: a node that the store does not know may have a group of a former store, and answer the source. With a lease
@@ -314,7 +311,7 @@ fn a_first_commit_needs_to_know_both_nodes_of_the_source() {
     for has_leases in [false, true] {
         let mut cluster = Cluster::of(described);
         cluster.settings.node_lease = cluster.settings.node_lease.filter(|_| has_leases);
-        with_a_new_store(&mut cluster, 5);
+        start_anew(&mut cluster, 5);
         open(&mut cluster);
         assert_eq!(install(&mut cluster), Err(refusal.to_owned()));
         cluster.pass(2 * DEAD_AFTER_MS);
@@ -340,7 +337,7 @@ fn a_group_of_an_older_store_is_not_open_before_both_nodes_have_registered() {
             cluster.disconnect(5);
             cluster.pass(DEAD_AFTER_MS + 500);
         } else {
-            with_a_new_store(&mut cluster, 5);
+            start_anew(&mut cluster, 5);
         }
         open(&mut cluster);
         let backup = cluster.rows.clone();

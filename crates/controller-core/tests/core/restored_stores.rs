@@ -569,16 +569,13 @@ fn a_group_whose_proxy_address_another_store_has_is_not_committed() {
     let mut cluster = Cluster::new();
     cluster.create(&[receiver(1, 1)], OnFailure::Strict);
     cluster.start_with(BTreeMap::new(), 2);
-    cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
-    cluster.join(receiver(2, 1)).unwrap();
+    cluster.open(new_group(OnFailure::Strict), &[receiver(2, 1)]);
     cluster.settle();
-    let install = |cluster: &mut Cluster| cluster.commit(|core| core.commit_group(&admin(), 1, None));
-    let refused = install(&mut cluster).unwrap_err();
+    let refused = cluster.commit_group().unwrap_err();
     let text = "proxy 2001:db8:cc::1 is the Proxy Address of group 1 of store 0000000000000001, which nodes have";
     assert_eq!((refused.kind, &*refused.detail), (ProblemType::AddressInUse, text));
     cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
     cluster.settle();
-    install(&mut cluster).unwrap();
-    cluster.settle();
+    cluster.commit_group().unwrap();
     assert_eq!((cluster.members(), cluster.acknowledged()), ([receiver(2, 1)].into(), [receiver(2, 1)].into()));
 }
