@@ -7,6 +7,7 @@ use crate::outcome::{Finding, ViolationKind};
 use crate::world::World;
 use srdma_aggregation::Acknowledgements;
 use srdma_api::{Group, GroupState, Receiver, ReceiverState};
+use srdma_dataplane::Node;
 use srdma_sim::host::{HOST_PORT, SECOND_HOST_PORT};
 use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
@@ -81,8 +82,7 @@ impl World<'_> {
         // A restored store may have a group that its application has ended.
         let state = &self.flows[flow];
         let is_closed = state.is_closed && state.steps.is_empty();
-        let headend = headend_of(&group).unwrap_or_default();
-        let is_attached = !self.is_source_severed(state.group, headend);
+        let is_attached = self.is_source_attached(state.group, &group);
         let has_source = state.is_committed && !state.is_over && !is_closed && is_attached;
         if !is_blocked && !self.has_lost_stream(flow, &group) && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
@@ -100,26 +100,23 @@ impl World<'_> {
         let is_named =
             group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
         let has_forwarded = self.headend_state(group).is_some_and(|state| state.highest_psn().is_some());
-        let waits = self.awaits_first_psn(group);
+        // What passes it as a branch of a lost record does not count.
+        let id = adapter::group_id(group.summary.id);
+        let waits = self.headend_worker(group).is_some_and(|headend| headend.awaits_first_psn(id));
         // What was acknowledged while the API showed no group is not confirmed.
         let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
         is_named && (waits || !has_forwarded) && has_completed
     }
 
-    /// Whether a group's headend forwards nothing before the first PSN: what it has as a branch of a lost record does
-    /// not count.
-    fn awaits_first_psn(&self, group: &Group) -> bool {
-        let Some(headend) = headend_of(group) else { return false };
+    /// The worker of a group's headend that has the group.
+    fn headend_worker(&self, group: &Group) -> Option<&Node> {
         let id = adapter::group_id(group.summary.id);
-        let owner = adapter::owner(self.network.workers(self.testbed.nodes[headend]), id);
-        owner.is_some_and(|owner| owner.awaits_first_psn(id))
+        adapter::owner(self.network.workers(self.testbed.nodes[headend_of(group)?]), id)
     }
 
     /// What a group's headend knows of its branches.
     fn headend_state(&self, group: &Group) -> Option<&Acknowledgements> {
-        let id = adapter::group_id(group.summary.id);
-        let workers = self.network.workers(self.testbed.nodes[headend_of(group)?]);
-        adapter::owner(workers, id)?.acknowledgements(id)
+        self.headend_worker(group)?.acknowledgements(adapter::group_id(group.summary.id))
     }
 
     /// Whether a group's headend has sent data that not all branches have acknowledged.
@@ -176,7 +173,7 @@ impl World<'_> {
             group.members.iter().partition(|member| self.is_member_dead(member.address));
         // Only what was sent shows that a receiver is dead.
         let state = &self.flows[flow];
-        let is_attached = !self.is_source_severed(state.group, headend_of(group).unwrap_or_default());
+        let is_attached = self.is_source_attached(state.group, group);
         let is_sending = state.session.may_send && !state.is_over && (is_attached || self.has_outstanding(group));
         let has_begun = state.confirmed > 0 && is_sending;
         let differs = !self.differences(group).is_empty();
@@ -279,6 +276,11 @@ impl World<'_> {
                 format!("flow {flow}: n{headend} is the headend, and is dead, or has lost the link to the source");
             self.violation(ViolationKind::Unserved, Finding::Unknown, flow, text);
         }
+    }
+
+    /// Whether the source of a group has its headend, and the link to it.
+    fn is_source_attached(&self, source: usize, group: &Group) -> bool {
+        !self.is_source_severed(source, headend_of(group).unwrap_or_default())
     }
 
     /// Whether a node of a source, or the link between them, is dead for good.
