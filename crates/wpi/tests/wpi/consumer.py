@@ -46,7 +46,12 @@ def main():
         print("connected", flush=True)
         lines = peer.makefile()
         for _ in range(int(rest[0])):
-            print(lines.readline().strip(), flush=True)
+            try:
+                notice = lines.readline()
+            except ConnectionResetError:
+                # The socket was closed before the driver had accepted the connection.
+                notice = ""
+            print(notice.strip(), flush=True)
     elif command == "says":
         peer = connect(directory, name + ".sock")
         peer.sendall(rest[0].encode())
