@@ -91,6 +91,8 @@ pub struct CommitBounds {
     pub is_ready: bool,
     /// Whether the source has sent; else it has never reported.
     pub sends: bool,
+    /// Whether the group that is created after a loss of the store has another Proxy Address.
+    pub changes_proxy: bool,
     #[allow(missing_docs, reason = "explained by its type")]
     pub faults: CommitFaults,
     #[allow(missing_docs, reason = "explained by its type")]

@@ -174,10 +174,13 @@ impl Controller {
     }
 
     /// Creates the group with these receivers and commits it, as far as that has not been done.
-    pub(super) fn create(&mut self, receivers: &[Ipv6Addr]) -> Option<()> {
+    /// `proxy`: the number of its Proxy Address.
+    pub(super) fn create(&mut self, receivers: &[Ipv6Addr], proxy: u16) -> Option<()> {
         let id = match self.groups().first() {
             Some(group) => group.summary.id,
-            None => self.transact(|core| core.create_group(&network::admin(), None, network::new_group()))?.ok()?,
+            None => {
+                self.transact(|core| core.create_group(&network::admin(), None, network::new_group(proxy)))?.ok()?
+            }
         };
         for receiver in receivers {
             let _ = self.join(id, *receiver);

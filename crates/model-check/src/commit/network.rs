@@ -72,8 +72,9 @@ pub(super) fn admin() -> Principal {
     Principal { name: "model".to_owned(), role: Role::Admin, tenant: None, node: None }
 }
 
-pub(super) fn new_group() -> NewGroup {
+/// `proxy`: the number of its Proxy Address.
+pub(super) fn new_group(proxy: u16) -> NewGroup {
     let source = SourceAddress { address: Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, 1), qpn: 0x100 };
-    let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1));
+    let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, proxy));
     NewGroup { proxy, ..NewGroup::new(source, 0xd0_0000) }
 }

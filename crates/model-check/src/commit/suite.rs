@@ -24,6 +24,7 @@ const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
         edges: 1,
         is_ready: true,
         sends: false,
+        changes_proxy: false,
         faults,
         store_loss: StoreLoss::Empty,
         ablation: Ablation::Nothing,
@@ -31,7 +32,7 @@ const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
 }
 
 /// Seconds: for the tests.
-pub const COMMIT_SMALL: [CommitBounds; 10] = [
+pub const COMMIT_SMALL: [CommitBounds; 11] = [
     of("messages", CommitFaults { losses: 1, early_retransmissions: 1, joins: 1, leaves: 1, ..NONE }),
     of("join, node lost", CommitFaults { partitions: 1, joins: 1, restarts: 1, ..NONE }),
     of("join, controller", CommitFaults { controller_restarts: 1, joins: 1, ..NONE }),
@@ -42,6 +43,10 @@ pub const COMMIT_SMALL: [CommitBounds; 10] = [
     },
     CommitBounds { sends: true, ..of("source", CommitFaults { losses: 1, joins: 1, ..NONE }) },
     of("store lost", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE }),
+    CommitBounds {
+        changes_proxy: true,
+        ..of("store lost, address", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE })
+    },
     CommitBounds {
         store_loss: StoreLoss::Rebuilt,
         ..of("rebuilt", CommitFaults { partitions: 1, store_losses: 1, leaves: 1, ..NONE })

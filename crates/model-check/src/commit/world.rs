@@ -19,6 +19,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
+/// The Proxy Address of the group that is created first.
+const FIRST_PROXY: u16 = 1;
 /// PSN at which the source pauses first. It sends a packet before the next pause.
 const PAUSED_AT: u32 = 5;
 
@@ -120,7 +122,7 @@ impl Model {
         model.settle()?;
         let receivers = model.first_receivers();
         let mut world = model.initial.clone();
-        model.change_controller(&mut world, |controller| controller.create(&receivers));
+        model.change_controller(&mut world, |controller| controller.create(&receivers, FIRST_PROXY));
         model.initial = world;
         if bounds.is_ready {
             model.settle()?;
@@ -321,7 +323,8 @@ impl Model {
                 world.source = Source::default();
                 let receivers: Vec<Ipv6Addr> =
                     self.first_receivers().into_iter().take(1).chain([self.newcomer()]).collect();
-                self.change_controller(&mut world, |controller| controller.create(&receivers));
+                let proxy = FIRST_PROXY + u16::from(self.bounds.changes_proxy);
+                self.change_controller(&mut world, |controller| controller.create(&receivers, proxy));
             }
         }
         self.drop_late_reports(&mut world);

@@ -50,6 +50,7 @@ fn restarts_of_the_controller_hold() {
 #[test]
 fn lost_and_restored_stores_hold() {
     holds("store lost", &[CommitAction::LoseStore, CommitAction::Create]);
+    holds("store lost, address", &[CommitAction::LoseStore, CommitAction::Create, CommitAction::Restart { node: 0 }]);
     holds("backup", &[CommitAction::LoseStore, CommitAction::Leave]);
     holds("rebuilt", &[CommitAction::LoseStore, CommitAction::Leave, CommitAction::Cut { node: 1 }]);
 }
@@ -77,12 +78,15 @@ fn without_expiry_a_dead_receiver_holds_the_source() {
     assert!(failure.path.contains(&CommitAction::Die), "{failure:?}");
 }
 
-/// D97, D98: a node that compares the number of an epoch alone answers for a record that it does not have.
+/// D97, D98: a node that compares the number of an epoch alone answers for a record that it does not have. With the same
+/// Proxy Address the controller refuses the commit before (D301).
 #[test]
-fn without_stores_and_digests_a_lost_store_is_unsafe() {
-    let failure = failure("store lost", Ablation::EpochIsName);
-    assert_eq!(failure.property, COMMIT_SAFETY, "{failure:?}");
+fn without_stores_and_digests_a_group_is_shown_that_nodes_do_not_have() {
+    let failure = failure("store lost, address", Ablation::EpochIsName);
+    assert_eq!(failure.property, COMMIT_AGREEMENT, "{failure:?}");
     assert!(failure.path.contains(&CommitAction::Create));
+    let finding = found(CommitBounds { ablation: Ablation::EpochIsName, ..named("store lost") });
+    assert!(finding.complete && finding.failure.is_none(), "{:?}", finding.failure);
 }
 
 /// D97: a lost edge acknowledges for its former receivers.
