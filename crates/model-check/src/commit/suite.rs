@@ -31,6 +31,8 @@ const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
     }
 }
 
+const STORE_LOST: CommitBounds = of("store lost", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE });
+
 /// Seconds: for the tests.
 pub const COMMIT_SMALL: [CommitBounds; 11] = [
     of("messages", CommitFaults { losses: 1, early_retransmissions: 1, joins: 1, leaves: 1, ..NONE }),
@@ -42,11 +44,8 @@ pub const COMMIT_SMALL: [CommitBounds; 11] = [
         ..of("first commit", CommitFaults { losses: 1, restarts: 1, controller_restarts: 1, ..NONE })
     },
     CommitBounds { sends: true, ..of("source", CommitFaults { losses: 1, joins: 1, ..NONE }) },
-    of("store lost", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE }),
-    CommitBounds {
-        changes_proxy: true,
-        ..of("store lost, address", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE })
-    },
+    STORE_LOST,
+    CommitBounds { name: "store lost, address", changes_proxy: true, ..STORE_LOST },
     CommitBounds {
         store_loss: StoreLoss::Rebuilt,
         ..of("rebuilt", CommitFaults { partitions: 1, store_losses: 1, leaves: 1, ..NONE })
