@@ -85,7 +85,8 @@ struct RunArguments {
     /// An interface of this host that is linked to the device's port. May be repeated, for each port of the profile.
     #[arg(long = "interface", value_name = "PORT=INTERFACE", value_parser = parse_input)]
     interfaces: Vec<(String, PathBuf)>,
-    /// Time to wait for frames after each step, at interfaces.
+    /// Time to wait for frames after each step, at interfaces; for expected ones that are missing, nine times as long
+    /// again.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_time)]
     wait: Duration,
     /// Timeout of a command.

@@ -107,6 +107,11 @@ pub fn compare(expected: &[Expected], observed: &[Frame]) -> Vec<Finding> {
     findings
 }
 
+/// Whether as many frames were observed as are expected, be they right or wrong.
+pub(crate) fn is_complete(expected: &[Expected], observed: &[Frame]) -> bool {
+    !compare(expected, observed).iter().any(|finding| matches!(finding, Finding::Missing { .. }))
+}
+
 /// Each frame that is missing beside the one at its port that is most like it.
 fn pair(unmet: &[&Expected], left: &mut Vec<&Frame>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -1,5 +1,7 @@
 //! `srdma conform` at interfaces: our own node, and a Linux router, each in a network namespace beside the tester's.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_wire::MacAddress;
@@ -7,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +17,9 @@ const SRDMA: &str = env!("CARGO_BIN_EXE_srdma");
 
 /// The longest MTU that a profile needs.
 const MTU: u32 = 1500;
+
+/// How long the tester waits for the frames of a step, unless some are missing.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// A device and the tester, linked by a veth for each port: `c-PORT` on either side.
 struct Bench {
@@ -52,7 +58,7 @@ impl Bench {
     /// The report on a profile, and whether all of it passed.
     fn run(&self, profile: &str) -> (Value, bool) {
         let mut command = self.tester.command(SRDMA);
-        command.args(["conform", "run", profile, "--json", "--wait", "100ms"]);
+        command.args(["conform", "run", profile, "--json", "--wait", &format!("{}ms", WAIT.as_millis())]);
         for port in self.ports {
             command.arg("--interface").arg(format!("{port}=c-{port}"));
         }
@@ -115,6 +121,11 @@ impl Node {
             thread::sleep(Duration::from_millis(20));
         }
         (node, directory)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.0.id().try_into().expect("a pid"));
+        kill(pid, signal).expect("it runs");
     }
 }
 
@@ -210,6 +221,28 @@ fn our_nodes_of_several_data_threads_pass_on_links() {
 #[ignore = "needs root"]
 fn our_router_passes_on_links() {
     our_node_passes("usid", &["up", "down"]);
+}
+
+/// A node that gets no processor for longer than a step is waited for: the tester's host may be busy.
+#[test]
+#[ignore = "needs root"]
+fn a_router_that_halts_now_and_then_passes_on_links() {
+    let ports = &["up", "down"];
+    let bench = Bench::new(ports);
+    let (node, _directory) = Node::start(&bench, "usid", ONE, FastPath::Off);
+    let (running, over) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while over.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
+                node.signal(Signal::SIGSTOP);
+                thread::sleep(3 * WAIT);
+                node.signal(Signal::SIGCONT);
+            }
+        });
+        let (report, passes) = bench.run("usid");
+        drop(running);
+        assert!(passes, "{report:#}");
+    });
 }
 
 /// End.DX6, End.DX2, binding SIDs and frames, with the fast path too, which leaves them to the element (D233-D235, D243).

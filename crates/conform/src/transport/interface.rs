@@ -1,6 +1,7 @@
 //! Interfaces, each at the other end of a link of the device.
 
 use super::{Device, DeviceError};
+use crate::compare::is_complete;
 use crate::{Frame, Mac, Step};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use srdma_io::RawSocket;
@@ -11,6 +12,10 @@ use std::time::{Duration, Instant};
 
 /// The longest frame, as long as a jumbo frame can be.
 const LONGEST_FRAME: usize = 16 << 10;
+
+/// How many times the wait of a step is repeated for expected frames that are missing: the device, or this host, may be
+/// busy. A device that does not send them costs that time.
+const LATE: u32 = 9;
 
 /// A device behind interfaces of this host. The tester answers each Neighbor Solicitation, as every neighbour.
 #[derive(Debug)]
@@ -29,7 +34,8 @@ struct TesterPort {
 
 impl InterfaceDevice {
     /// Opens the interface of each port in the namespace of the calling thread: the port's name, the interface, and the
-    /// tester's MAC address there. After each step frames are received for the time `wait`.
+    /// tester's MAC address there. After each step frames are received for the time `wait`, and while expected ones are
+    /// missing for [`LATE`] times as long.
     ///
     /// # Errors
     ///
@@ -47,17 +53,26 @@ impl InterfaceDevice {
         Ok(InterfaceDevice { ports: ports.iter().map(open).collect::<Result<_, _>>()?, wait })
     }
 
-    /// Frames received within a time.
-    fn collect(&self, time: Duration) -> Result<Vec<Frame>, DeviceError> {
+    /// Receives frames for a time.
+    fn collect(&self, time: Duration, frames: &mut Vec<Frame>) -> Result<(), DeviceError> {
+        self.collect_until(time, frames, |_| false)
+    }
+
+    /// Receives frames until the time is over or they are complete.
+    fn collect_until(
+        &self,
+        time: Duration,
+        frames: &mut Vec<Frame>,
+        is_complete: impl Fn(&[Frame]) -> bool,
+    ) -> Result<(), DeviceError> {
         let end = Instant::now() + time;
-        let mut frames = Vec::new();
         loop {
             for port in &self.ports {
-                port.receive(&mut frames)?;
+                port.receive(frames)?;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(frames);
+            if left.is_zero() || is_complete(frames) {
+                return Ok(());
             }
             let mut waiting: Vec<PollFd<'_>> =
                 self.ports.iter().map(|port| PollFd::new(port.socket.as_fd(), PollFlags::POLLIN)).collect();
@@ -65,6 +80,17 @@ impl InterfaceDevice {
             // Both are checked after either a frame or the timeout.
             let _ = poll(&mut waiting, timeout);
         }
+    }
+
+    /// Receives the frames that follow the last one sent in a step.
+    fn collect_rest(&self, step: &Step, frames: &mut Vec<Frame>) -> Result<(), DeviceError> {
+        self.collect(self.wait + Duration::from_millis(step.takes_ms), frames)?;
+        if is_complete(&step.expected, frames) {
+            return Ok(());
+        }
+        self.collect_until(self.wait * LATE, frames, |frames| is_complete(&step.expected, frames))?;
+        // Frames that must not come would be as late.
+        self.collect(self.wait, frames)
     }
 }
 
@@ -99,19 +125,19 @@ impl Device for InterfaceDevice {
     fn put(&mut self, steps: &[Step]) -> Result<Vec<Vec<Frame>>, DeviceError> {
         let mut observed = Vec::new();
         // Frames still in flight from before belong to no case.
-        self.collect(Duration::ZERO)?;
+        self.collect(Duration::ZERO, &mut Vec::new())?;
         for step in steps {
             let mut frames = Vec::new();
             for (place, frame) in step.sent.iter().enumerate() {
                 if place > 0 && step.gap_ms > 0 {
-                    frames.extend(self.collect(Duration::from_millis(step.gap_ms))?);
+                    self.collect(Duration::from_millis(step.gap_ms), &mut frames)?;
                 }
                 let port = self.ports.iter().find(|port| port.name == frame.port);
                 let port =
                     port.ok_or_else(|| DeviceError::NoAnswer(format!("no interface for port {}", frame.port)))?;
                 port.send(&frame.octets)?;
             }
-            frames.extend(self.collect(self.wait + Duration::from_millis(step.takes_ms))?);
+            self.collect_rest(step, &mut frames)?;
             observed.push(frames);
         }
         Ok(observed)

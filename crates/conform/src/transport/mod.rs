@@ -8,7 +8,7 @@ pub use interface::InterfaceDevice;
 
 use crate::{Frame, Step};
 
-/// Whatever takes frames and gives frames.
+/// A device under test.
 pub trait Device {
     /// Name, for reports.
     fn name(&self) -> String;
