@@ -34,8 +34,8 @@ struct TesterPort {
 
 impl InterfaceDevice {
     /// Opens the interface of each port in the namespace of the calling thread: the port's name, the interface, and the
-    /// tester's MAC address there. After each step frames are received for the time `wait`, and while expected ones are
-    /// missing for [`LATE`] times as long.
+    /// tester's MAC address there. After each step frames are received for the time `wait`, and for nine times as long
+    /// again while expected ones are missing.
     ///
     /// # Errors
     ///
