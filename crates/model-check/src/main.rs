@@ -9,6 +9,7 @@ use srdma_model_check::{
     shortest,
 };
 use srdma_wire::Psn;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Model checking of response aggregation in small trees: every order of arrivals, losses, restarts and membership
@@ -292,14 +293,26 @@ impl Options {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let options = Options::parse();
+    match run(&Options::parse(), &mut io::stdout().lock()) {
+        // The reader has ended, as `head` does. The checks have not: that is no success, nor worth a message.
+        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::FAILURE),
+        result => result,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Checks what the options name, and writes a row for each configuration as soon as it is checked.
+fn run(options: &Options, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     if options.list {
-        SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
+        SHAPES.iter().try_for_each(|shape| writeln!(out, "{:<8} {}", shape.name, shape.drawing))?;
         return Ok(ExitCode::SUCCESS);
     }
     let order = if options.deepest { Order::Deepest } else { Order::Shortest };
     if options.commit {
-        return check_commits(&options, order);
+        return check_commits(options, order, out);
     }
     let checks: Vec<(&Shape, Bounds)> = match &options.shape {
         Some(name) => vec![(Shape::named(name)?, options.bounds())],
@@ -319,19 +332,19 @@ fn main() -> anyhow::Result<ExitCode> {
         }
     };
     if !options.json {
-        println!("shape   packets       states depth     seconds  result, bounds");
+        writeln!(out, "shape   packets       states depth     seconds  result, bounds")?;
     }
     let mut failed = false;
     for (shape, bounds) in checks {
         let finding = check(shape, &bounds, order, options.threads, options.most_states);
         let path = finding.failure.clone().map(|failure| shortest(shape, &bounds, failure).path);
-        report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json);
+        report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json, out)?;
         failed |= finding.failure.is_some();
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn check_commits(options: &Options, order: Order) -> anyhow::Result<ExitCode> {
+fn check_commits(options: &Options, order: Order, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let suite: &[CommitBounds] = if options.small { &COMMIT_SMALL } else { &COMMIT_LARGE };
     // It does not end.
     let only_by_name = options.only.is_some().then_some(&COMMIT_ALL_FAULTS);
@@ -342,20 +355,20 @@ fn check_commits(options: &Options, order: Order) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--only: expected one of {}", names.join(", "));
     }
     if !options.json {
-        println!("configuration           states      steps depth     seconds  result, bounds");
+        writeln!(out, "configuration           states      steps depth     seconds  result, bounds")?;
     }
     let mut failed = false;
     for bounds in wanted {
         let ablation = options.without.map_or(Ablation::Nothing, ProtocolRule::ablation);
         let bounds = CommitBounds { ablation, faults: options.faults.unwrap_or(bounds.faults), ..*bounds };
         let finding = check_commit(bounds, order, options.most_states).map_err(anyhow::Error::msg)?;
-        report_commit(&bounds, &finding, options.json);
+        report_commit(&bounds, &finding, options.json, out)?;
         failed |= finding.failure.is_some();
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn report_commit(bounds: &CommitBounds, finding: &CommitFinding, json: bool) {
+fn report_commit(bounds: &CommitBounds, finding: &CommitFinding, json: bool, out: &mut impl Write) -> io::Result<()> {
     let result = match (&finding.failure, finding.complete) {
         (Some(failure), _) => format!("FAILS: {}: {}", failure.property, failure.text),
         (None, true) => "holds".to_owned(),
@@ -370,15 +383,20 @@ fn report_commit(bounds: &CommitBounds, finding: &CommitFinding, json: bool) {
             "configuration": name, "bounds": faults.to_string(), "states": states, "steps": steps, "depth": depth,
             "seconds": seconds, "result": result, "path": path,
         });
-        return println!("{row}");
+        return writeln!(out, "{row}");
     }
-    println!("{name:<18}{states:>12}{steps:>11}{depth:>6}{seconds:>12.1}  {result}: {faults}");
-    for (number, action) in path.iter().enumerate() {
-        println!("  {number:>3} {action}");
-    }
+    writeln!(out, "{name:<18}{states:>12}{steps:>11}{depth:>6}{seconds:>12.1}  {result}: {faults}")?;
+    path.iter().enumerate().try_for_each(|(number, action)| writeln!(out, "  {number:>3} {action}"))
 }
 
-fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], json: bool) {
+fn report(
+    shape: &Shape,
+    bounds: &Bounds,
+    finding: &Finding,
+    path: &[Action],
+    json: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let result = match (&finding.failure, finding.complete, finding.completed) {
         (Some(failure), _, _) => format!("FAILS: {}", failure.property),
         (None, true, true) => "holds".to_owned(),
@@ -392,15 +410,14 @@ fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], js
             "shape": shape.name, "packets": bounds.packets, "bounds": format!("{}{}", bounds.repairs, bounds.faults),
             "states": states, "depth": depth, "seconds": seconds, "result": result, "path": path,
         });
-        return println!("{row}");
+        return writeln!(out, "{row}");
     }
-    println!(
+    writeln!(
+        out,
         "{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}",
         shape.name,
         bounds.packets,
         format_args!("{}{}", bounds.repairs, bounds.faults)
-    );
-    for (number, action) in path.iter().enumerate() {
-        println!("  {number:>3} {action:?}");
-    }
+    )?;
+    path.iter().enumerate().try_for_each(|(number, action)| writeln!(out, "  {number:>3} {action:?}"))
 }
