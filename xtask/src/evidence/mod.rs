@@ -38,8 +38,8 @@ use programs::Programs;
 use reach::Crates;
 use result::{Present, Run, Trees};
 use serde_json::Value;
-use std::fs;
-use std::time::Instant;
+use std::io::{self, ErrorKind, Write};
+use std::{fs, time::Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -67,14 +67,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let jobs = selected(arguments)?;
     if arguments.list {
-        let (crates, present) = (Crates::of_workspace()?, Trees::of_repository()?);
-        for job in &jobs {
-            let states = states(job, Stored::read(job.name)?.as_ref(), &crates, &present)?;
-            match arguments.only.as_slice() {
-                [] => println!("{}", summary(job, &states)),
-                _ => print(job, &states),
-            }
-        }
+        list(&jobs, !arguments.only.is_empty())?;
         return Ok(true);
     }
     let mut failed = Vec::new();
@@ -102,6 +95,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         eprintln!("failed: {}", failed.join(", "));
     }
     Ok(failed.is_empty())
+}
+
+/// Prints what has run on the present code, also to a reader that ends before, as `head` does.
+fn list(jobs: &[Job], with_commands: bool) -> Result<()> {
+    let (crates, present) = (Crates::of_workspace()?, Trees::of_repository()?);
+    let mut out = io::stdout().lock();
+    for job in jobs {
+        let states = states(job, Stored::read(job.name)?.as_ref(), &crates, &present)?;
+        let details = if with_commands { details(job, &states) } else { String::new() };
+        match writeln!(out, "{}{details}", summary(job, &states)) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            written => written?,
+        }
+    }
+    Ok(())
 }
 
 fn selected(arguments: &Arguments) -> Result<Vec<Job>> {
@@ -158,17 +166,18 @@ fn summary(job: &Job, states: &[State]) -> String {
     format!("{:<27} {:<5}  {counts}: {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about)
 }
 
-/// A job's commands, the trees on which they ran, and whether their results hold.
-fn print(job: &Job, states: &[State]) {
-    println!("{}", summary(job, states));
-    for (step, state) in job.steps.iter().zip(states) {
+/// A job's commands, each in a line of its own after the first, the trees on which they ran, and whether their results
+/// hold.
+fn details(job: &Job, states: &[State]) -> String {
+    let lines = job.steps.iter().zip(states).map(|(step, state)| {
         let state = match state {
             State::Missing => "no result".to_owned(),
             State::Holds(tree) => format!("tree {tree}"),
             State::OfOtherCode(tree) => format!("tree {tree}, of other code or files"),
         };
-        println!("    {}\n        {state}", step.command());
-    }
+        format!("\n    {}\n        {state}", step.command())
+    });
+    lines.collect()
 }
 
 /// Whether what a command depends on has not changed since its run.
