@@ -1,5 +1,7 @@
 //! `srdma bench applications`, as its user runs it.
 
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use srdma_io::namespace::Namespace;
 use std::os::unix::process::CommandExt;
@@ -80,7 +82,7 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
             assert!(Instant::now() < end, "in vain: {name}");
             sleep(Duration::from_millis(5));
         }
-        assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().expect("kill runs").success());
+        signals::send(Signal::SIGTERM, pid);
         assert_eq!(bench.wait().expect("a child").code(), Some(1), "{node}");
         for left in ["wires", "N1", "R8"] {
             assert!(!exists(&format!("srdma-applications-b{pid}-{left}")), "interrupted at {node}: {left} is left");

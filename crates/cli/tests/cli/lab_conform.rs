@@ -1,7 +1,7 @@
 //! `srdma conform` at interfaces: our own node, and a Linux router, each in a network namespace beside the tester's.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_wire::MacAddress;
@@ -124,8 +124,7 @@ impl Node {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.0.id().try_into().expect("a pid"));
-        kill(pid, signal).expect("it runs");
+        signals::send(signal, self.0.id());
     }
 }
 

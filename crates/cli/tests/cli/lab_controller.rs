@@ -2,6 +2,8 @@
 //! becomes of a transfer while controller and nodes are killed.
 
 use crate::own_lab::{ControllerAccess, Lab, Running};
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -59,8 +61,8 @@ impl Network {
         };
         let old = controller(&self.lab.lab_status());
         assert_eq!((&old["name"], &old["is_running"]), (&Value::from("C.controller"), &Value::Bool(true)), "{old}");
-        let killed = Command::new("kill").args(["-KILL", &old["pid"].to_string()]).status();
-        assert!(killed.expect("kill runs").success());
+        let pid = old["pid"].as_u64().expect("a process ID");
+        signals::send(Signal::SIGKILL, pid.try_into().expect("of 32 bits"));
         self.waits("the controller is gone", |network| controller(&network.lab.lab_status())["is_running"] == false);
         let mut command = self.inside("C", "srdma");
         let directory = self.lab.state().join("controller");
@@ -166,7 +168,7 @@ impl Network {
         let running = Command::new("pgrep").args(["-f", &format!("node --config {}", file.display())]).output();
         let pids = String::from_utf8(running.expect("pgrep runs").stdout).expect("numbers");
         for pid in pids.lines() {
-            assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
+            signals::send(Signal::SIGKILL, pid.parse().expect("a process ID"));
             self.waits("the node ends", |_| has_ended(pid));
         }
         let mut command = self.inside(node, "srdma");

@@ -1,6 +1,8 @@
 //! `srdma map` over Linux routers with NEXT-CSID: two leaves and two spines, configured by `srdma plan provision`; links
 //! are cut, fail in one direction, and come back (D256).
 
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use srdma_io::namespace::{Namespace, NamespaceGuard, VethEnd, unique_name, veth};
 use std::collections::BTreeMap;
@@ -142,9 +144,7 @@ impl Mapper {
 
     /// Ends it by SIGTERM; its report and exit code.
     fn end(mut self) -> (Value, Option<i32>) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
-        assert!(status.success());
+        signals::send(Signal::SIGTERM, self.child.id());
         let report = self.lines.next().expect("a report").expect("a line");
         (serde_json::from_str(&report).expect("JSON"), self.child.wait().expect("it ends").code())
     }

@@ -158,11 +158,7 @@ fn a_killed_node_is_forgotten() {
     let output = lab.command("up", &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     converges(&lab);
-    let config = lab.state().join("node/N2.toml");
-    let output = Command::new("pgrep").arg("-f").arg(&config).output().expect("pgrep runs");
-    let pids = String::from_utf8(output.stdout).expect("numbers");
-    assert_eq!(pids.lines().count(), 1, "{pids}");
-    kill(pids.trim());
+    kill(lab.pid("N2"));
     let knows = |node: &str, protocol: &str| lab.routes(node, protocol).contains(LOCATORS[1]);
     wait_until(|| !knows("N1", "201") && !knows("F", "ospf"), || lab.inside("N1", "ip -6 route"));
     assert!(lab.routes("N1", "201").contains(OF_F), "F is there");

@@ -1,6 +1,8 @@
 //! `srdma wpi` in the lab `figure1-controller`: a driver at each host, operators and programs that use them (D210).
 
 use crate::own_lab::{ControllerAccess, Lab, wait_until};
+use crate::signals;
+use nix::sys::signal::Signal;
 use srdma::{Device, DeviceOptions, GroupOptions};
 use srdma_io::namespace::Namespace;
 use srdma_wpi::messages::{
@@ -294,8 +296,7 @@ fn a_node_that_is_gone_is_named_and_the_others_are_not_held() {
     drop(second);
     let second = network.driver("R3");
     second.stage("claim", "m", length, None);
-    let stopped = Command::new("kill").args(["-STOP", &second.child.id().to_string()]).status().expect("kill runs");
-    assert!(stopped.success());
+    signals::send(Signal::SIGSTOP, second.child.id());
     let begin = Instant::now();
     let silent = source.propagate("m", &targets).expect_err("R3 is silent");
     println!("after {:?}: {silent}", begin.elapsed());

@@ -1,6 +1,8 @@
 //! Logs of `srdma node` and `srdma controller`: lines, levels, and a stderr that cannot be written.
 
+use crate::signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use srdma_api::Client;
 use srdma_node::daemon::read_status;
 use std::fs::{self, File};
@@ -61,11 +63,6 @@ impl Daemon {
         Daemon(command.stderr(stderr).spawn().expect("it starts"))
     }
 
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().expect("kill runs");
-        assert!(status.success(), "the daemon runs");
-    }
-
     /// Waits for the end.
     #[track_caller]
     fn ends(&mut self) -> ExitStatus {
@@ -124,7 +121,7 @@ fn a_controller_runs_without_a_writable_stderr() {
         let (stderr, _reader) = stderr.open();
         let mut daemon = Daemon::start(&mut controller(folder.path(), &address), stderr);
         wait_until("the controller does not respond", || responds(&address));
-        daemon.signal("-TERM");
+        signals::send(Signal::SIGTERM, daemon.0.id());
         assert!(daemon.ends().success());
     }
 }
@@ -186,15 +183,15 @@ fn a_node_runs_without_a_writable_stderr() {
         let mut daemon = node.start(stderr);
         wait_until("the node does not respond", || node.generation() == Some((1, false)));
         node.configure("[wrong]\n");
-        daemon.signal("-HUP");
+        signals::send(Signal::SIGHUP, daemon.0.id());
         wait_until("the node does not reload", || node.generation() == Some((1, true)));
         node.configure("");
-        daemon.signal("-HUP");
+        signals::send(Signal::SIGHUP, daemon.0.id());
         wait_until("the node does not reload", || node.generation() == Some((2, false)));
         let dropped = || read_status(&node.status()).expect("it responds").dropped_log_lines;
         wait_until("dropped lines are not counted", || (dropped() > 0) == is_counted);
         assert!(daemon.is_running());
-        daemon.signal("-TERM");
+        signals::send(Signal::SIGTERM, daemon.0.id());
         assert!(daemon.ends().success());
         assert!(!node.status().exists());
         drop(reader);
@@ -211,7 +208,7 @@ fn a_node_continues_its_log_when_stderr_is_read_again() {
     wait_until("the node does not respond", || node.generation() == Some((1, false)));
     let mut lines = BufReader::new(reader.expect("a pipe")).lines().map(|line| line.expect("UTF-8"));
     assert!(lines.any(|line| line.ends_with(" INFO node: ready")));
-    daemon.signal("-TERM");
+    signals::send(Signal::SIGTERM, daemon.0.id());
     assert!(lines.any(|line| line.ends_with(" INFO node: stopping signal=SIGTERM")));
     assert_eq!(lines.last().expect("a line").split_once(' ').expect("a time").1, "INFO node: stopped unsent_frames=0");
     assert!(daemon.ends().success());
@@ -238,7 +235,7 @@ fn the_option_precedes_the_environment() {
     let mut command = controller(folder.path(), &address);
     let mut daemon = Daemon::start(command.env("SRDMA_LOG", "error"), File::create(&log).expect("a file"));
     wait_until("the controller does not respond", || responds(&address));
-    daemon.signal("-TERM");
+    signals::send(Signal::SIGTERM, daemon.0.id());
     assert!(daemon.ends().success());
     assert_eq!(fs::read_to_string(&log).expect("UTF-8"), "");
 }

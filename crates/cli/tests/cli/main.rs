@@ -63,6 +63,7 @@ mod provision_peers;
 mod recordings;
 mod references;
 mod scapy_layers;
+mod signals;
 mod sim_broadcast;
 mod sim_end_to_end;
 mod sim_recording;

@@ -1,6 +1,8 @@
 //! `srdma wpi`: outputs, refusals and exit codes.
 
 use crate::own_lab::wait_until;
+use crate::signals;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -77,8 +79,8 @@ fn calls_print_what_the_driver_answers() {
         assert_eq!(result(&driver.call(&["unstage", "c"])), (0, String::new()));
     }
     assert!(!driver.sockets().join("m.sock").exists());
-    let terminated = Command::new("kill").arg(driver.child.id().to_string()).status().expect("kill runs");
-    assert!(terminated.success() && driver.child.wait().expect("a child").success());
+    signals::send(Signal::SIGTERM, driver.child.id());
+    assert!(driver.child.wait().expect("a child").success());
     assert!(!driver.sockets().join("wpi-grpc.sock").exists());
 }
 

@@ -55,13 +55,6 @@ fn lan_is_complete(lab: &Lab, pseudonode: &str) {
     wait_until(all, || format!("{}{}", lab.inside("N1", "ip -6 route"), lab.inside("F", "ip -6 route")));
 }
 
-fn pid_of(lab: &Lab, node: &str) -> String {
-    let status = lab.lab_status();
-    let nodes = status["nodes"].as_array().expect("nodes");
-    let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
-    found["processes"][0]["pid"].as_u64().expect("a number").to_string()
-}
-
 /// A transfer, with a node of ours as designated system; then that of FRR, and then ours again, as each one dies.
 fn designated_systems_die(replacements: &[(&str, &str)]) {
     let mut file = LAN.to_owned();
@@ -80,7 +73,7 @@ fn designated_systems_die(replacements: &[(&str, &str)]) {
     let capture = lab.starts_capture();
     // BFD alone ends the adjacency with N2: those with FRR stay, which answers no BFD.
     wait_until(|| lab.sessions_up("N1") == 1, || format!("{} sessions are up", lab.sessions_up("N1")));
-    kill(&pid_of(&lab, "N2"));
+    kill(lab.pid("N2"));
     let pseudonode_of_f = || lan(&lab).0.as_str().is_some_and(|lan| lan.starts_with("0000.0000.000f."));
     wait_until(pseudonode_of_f, || format!("{:?}", lan(&lab)));
     let pseudonode = lan(&lab).0;

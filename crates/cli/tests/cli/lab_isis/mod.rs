@@ -7,6 +7,8 @@ mod levels;
 mod ring;
 
 use crate::own_lab::{Lab, wait_until};
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use srdma_capture::Reader;
 use std::collections::BTreeSet;
@@ -110,7 +112,7 @@ impl Lab {
 
     /// Kills a daemon of FRR in a directory of the lab's.
     pub(crate) fn kill_frr(&self, directory: &str, daemon: &str) {
-        kill(&self.frr_pid(directory, daemon));
+        kill(self.frr_pid(directory, daemon));
     }
 }
 
@@ -118,9 +120,9 @@ impl Lab {
 pub(crate) const FRR: &str = "frr";
 
 /// Kills a process, and waits until it is gone.
-pub(crate) fn kill(pid: &str) {
-    assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
-    wait_until(|| !Path::new("/proc").join(pid).exists(), || format!("{pid} does not end"));
+pub(crate) fn kill(pid: u32) {
+    signals::send(Signal::SIGKILL, pid);
+    wait_until(|| !Path::new("/proc").join(pid.to_string()).exists(), || format!("{pid} does not end"));
 }
 
 /// The LSPs at level 2 that a MAC address sends in a capture, without their lifetime, which each system counts down: by

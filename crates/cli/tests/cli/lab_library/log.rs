@@ -1,8 +1,8 @@
 //! `examples/log.rs`: a replicated log.
 
 use super::{Broadcast, Network};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::signals;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl Network {
 
 impl Broadcast {
     pub(super) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+        signals::send(signal, self.child.id());
     }
 
     /// Stops it, and waits until none of its threads runs any more: one may still acknowledge what comes.

@@ -1,5 +1,7 @@
 //! A lab that is one test's own.
 
+use crate::signals;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use srdma_io::namespace::Namespace;
 use std::fs;
@@ -82,16 +84,16 @@ impl Lab {
 
     /// The process of a daemon of FRR in a directory of the lab's.
     #[track_caller]
-    pub(crate) fn frr_pid(&self, directory: &str, daemon: &str) -> String {
+    pub(crate) fn frr_pid(&self, directory: &str, daemon: &str) -> u32 {
         let file = self.state().join(directory).join(daemon).with_extension("pid");
-        fs::read_to_string(file).expect("it runs").trim().to_owned()
+        fs::read_to_string(file).expect("it runs").trim().parse().expect("a process ID")
     }
 
     /// Kills daemons of FRR in a directory of the lab's at the same time.
     #[track_caller]
     pub(crate) fn kill_together(&self, directory: &str, daemons: &[&str]) {
-        let pids = daemons.iter().map(|daemon| self.frr_pid(directory, daemon));
-        assert!(Command::new("kill").arg("-KILL").args(pids).status().expect("kill runs").success());
+        let pids: Vec<u32> = daemons.iter().map(|daemon| self.frr_pid(directory, daemon)).collect();
+        pids.into_iter().for_each(|pid| signals::send(Signal::SIGKILL, pid));
     }
 
     /// The status of a node.
@@ -119,6 +121,15 @@ impl Lab {
         let output = self.command("status", &["--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// The first process of a node.
+    #[track_caller]
+    pub(crate) fn pid(&self, node: &str) -> u32 {
+        let status = self.lab_status();
+        let mut nodes = status["nodes"].as_array().expect("nodes").iter();
+        let found = nodes.find(|found| found["name"] == node).expect("the node");
+        found["processes"][0]["pid"].as_u64().expect("a process ID").try_into().expect("of 32 bits")
     }
 
     /// Access to its controller.
@@ -244,8 +255,7 @@ impl Drop for Capturing {
 
 impl Capturing {
     pub(crate) fn ends(mut self) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        signals::send(Signal::SIGINT, self.0.id());
         assert!(self.0.wait().expect("it ends").success());
     }
 }
